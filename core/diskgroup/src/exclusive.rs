@@ -21,6 +21,7 @@ impl Exclusive {
 
     /// Whether a change has any part of that component for itself.
     pub(crate) fn holds_any_of(&self, component: u32) -> bool {
+        // Any of them will do, so the order does not matter.
         self.held.iter().any(|(of, _)| *of == component)
     }
 
@@ -47,8 +48,9 @@ impl Exclusive {
 
     /// Gives back all that waits, by part and in order.
     pub(crate) fn take_parked(&mut self) -> impl Iterator<Item = Work> {
-        let mut parked: Vec<_> = std::mem::take(&mut self.parked).into_iter().collect();
-        parked.sort_unstable_by_key(|(part, _)| *part);
-        parked.into_iter().flat_map(|(_, works)| works)
+        // Sorted below, so the order does not matter.
+        let mut works: Vec<_> = std::mem::take(&mut self.parked).into_iter().collect();
+        works.sort_unstable_by_key(|(part, _)| *part);
+        works.into_iter().flat_map(|(_, works)| works)
     }
 }

@@ -4,6 +4,10 @@
 //! gathered into one log write and moves destaging, checkpoints and scrubbing on. It performs nothing itself: device
 //! requests leave as [`Output`]s and come back as [`Input::DeviceDone`].
 //!
+//! [`Group`] joins parts that stand at the top of the crate and know nothing of it: the log and its write buffer, the index, members
+//! with their tables and space, components, destaging, the checkpoint, scrubbing, recovery. Only a part's own methods change it. The
+//! modules below move several parts on together.
+//!
 //! The rules that keep data safe, each in one place:
 //! * a write is answered when its batch is stable (`write::batch_done`);
 //! * log space is reused only after what it holds is at rest, flushed, described in stable pages, and the anchor that
@@ -24,6 +28,7 @@ mod recovery;
 mod room;
 mod scrub;
 mod state;
+mod table;
 mod unreadable;
 mod versions;
 mod window;
@@ -40,9 +45,8 @@ use crate::index::Index;
 use crate::io::{ComponentKey, Event, Input, Io, IoFailure, Output};
 use crate::limits;
 use crate::log::Log;
-use crate::member::Member;
 use crate::members::Members;
-use crate::read::ReadState;
+use crate::read::Reads;
 use crate::recovery::Recovery;
 use crate::requests::{PendingIo, Purpose, Requests};
 use crate::rules::Rule;
@@ -123,9 +127,7 @@ pub struct Group {
     directs: Slab<OwnRecord>,
     /// Copies of whole extents that wait for the page that tells the versions of what they take the place of.
     copies_held: Slab<Work>,
-    reads: Slab<ReadState>,
-    /// Reads that wait for memory.
-    reads_waiting: VecDeque<u32>,
+    reads: Reads,
     /// Questions for what was changed that wait for a table page.
     changed: Slab<ChangedState>,
     watermarks: Watermarks,
@@ -175,8 +177,7 @@ impl Group {
             exclusive: Exclusive::default(),
             directs: Slab::new(),
             copies_held: Slab::new(),
-            reads: Slab::new(),
-            reads_waiting: VecDeque::new(),
+            reads: Reads::default(),
             changed: Slab::new(),
             watermarks: Watermarks::default(),
             pages_waiting: VecDeque::new(),
@@ -252,7 +253,7 @@ impl Group {
         }
         let soon = Instant(self.now.0 + 1_000_000);
         let wants_seal = !self.buffer.is_writing() && !self.buffer.is_empty();
-        let waits_for_memory = !self.reads_waiting.is_empty()
+        let waits_for_memory = self.reads.waiting_count() > 0
             || !self.pages_waiting.is_empty()
             || self.destaging.has_waiting()
             || self.checkpoint.is_writing_pages();
@@ -398,12 +399,11 @@ impl Group {
     }
 
     fn trim_caches(&mut self) {
-        let budget =
-            self.settings.table_bytes_max / std::mem::size_of::<crate::member::CachedPage>().max(4096);
-        let mut cached: usize = self.members.iter().map(|(_, member)| member.pages_cached).sum();
+        let budget = self.settings.table_bytes_max / 4096;
+        let mut cached: usize = self.members.iter().map(|(_, member)| member.table.cached_count()).sum();
         while cached > budget.max(64) {
-            let fullest = self.members.iter_mut().max_by_key(|member| member.pages_cached);
-            if !fullest.is_some_and(Member::evict_page) {
+            let fullest = self.members.iter_mut().max_by_key(|member| member.table.cached_count());
+            if !fullest.is_some_and(|member| member.table.evict()) {
                 break;
             }
             cached -= 1;

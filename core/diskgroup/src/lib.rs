@@ -34,6 +34,7 @@ mod scrub;
 mod share;
 mod space;
 mod state;
+mod table;
 #[cfg(test)]
 mod tests;
 mod unreadable;

@@ -1,9 +1,17 @@
 //! Reads under way: what each looks for, and where that stands.
 
-use crate::io::Op;
+use crate::index::Index as PartIndex;
+use crate::io::{Answer, Op};
+use crate::limits;
 use crate::unreadable::BadBlocks;
-use base::Buffer;
+use base::checksum::crc32c;
+use base::request::{Piece, Pieces};
+use base::units::BLOCK_SIZE;
+use base::{Buffer, Pool};
+use slab::Slab;
 use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
 
 /// Where the newest version of a block stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +25,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    pub(crate) fn checksum(self) -> Option<u32> {
+    fn checksum(self) -> Option<u32> {
         match self {
             Place::Hole => None,
             Place::Log { checksum, .. } | Place::Rest { checksum, .. } => Some(checksum),
@@ -25,7 +33,7 @@ impl Place {
     }
 
     /// Whether `next` stands right behind this one, `distance` blocks on, so that one device read covers both.
-    pub(crate) fn continues(self, next: Place, distance: u64, log_blocks: u64) -> bool {
+    fn continues(self, next: Place, distance: u64, log_blocks: u64) -> bool {
         match (self, next) {
             (Place::Hole, Place::Hole) => true,
             (Place::Log { position: a, .. }, Place::Log { position: b, .. }) => {
@@ -39,39 +47,265 @@ impl Place {
     }
 }
 
+/// Blocks of one part of a component.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BlockRange {
+    pub(crate) component: u32,
+    pub(crate) part: u32,
+    pub(crate) block: u16,
+    pub(crate) count: u16,
+}
+
+/// A block that does not match its checksum, and where it stood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mismatch {
+    pub(crate) block: u16,
+    pub(crate) place: Place,
+}
+
 /// A run of blocks that one device read (or none) brings.
 #[derive(Debug)]
-pub(crate) struct Run {
+struct Run {
     /// First block.
-    pub(crate) block: u16,
-    pub(crate) places: SmallVec<[Place; 1]>,
+    block: u16,
+    places: SmallVec<[Place; 1]>,
     /// What is or will be the data; `None` for a hole.
-    pub(crate) buffer: Option<Buffer>,
+    buffer: Option<Buffer>,
     /// Whether the data came from memory and was verified when it was written.
-    pub(crate) is_verified: bool,
+    is_verified: bool,
     /// Blocks of it that the device could not read.
-    pub(crate) bad: BadBlocks,
+    bad: BadBlocks,
+}
+
+/// A device read that a run needs.
+#[derive(Debug)]
+pub(crate) struct RunRead {
+    pub(crate) run: u16,
+    /// The first block and where it stands.
+    pub(crate) block: u16,
+    pub(crate) place: Place,
+    pub(crate) buffer: Buffer,
 }
 
 /// One read under way.
 #[derive(Debug)]
 pub(crate) struct ReadState {
-    pub(crate) op: Op,
-    pub(crate) component: u32,
-    pub(crate) part: u32,
-    pub(crate) block: u16,
-    pub(crate) count: u16,
-    pub(crate) verify: bool,
-    pub(crate) runs: SmallVec<[Run; 1]>,
-    pub(crate) outstanding: u32,
-    pub(crate) retries: u8,
-    pub(crate) has_failed: bool,
-    /// The block that did not match last time, and where it stood.
-    pub(crate) suspect: Option<(u16, Place)>,
+    op: Op,
+    range: BlockRange,
+    verify: bool,
+    runs: SmallVec<[Run; 1]>,
+    outstanding: u32,
+    retries: u8,
+    has_failed: bool,
+    /// The block that did not match last time.
+    suspect: Option<Mismatch>,
 }
 
 impl ReadState {
-    pub(crate) fn op(&self) -> Option<Op> {
-        Some(self.op)
+    pub(crate) fn new(op: Op, range: BlockRange, verify: bool) -> ReadState {
+        ReadState {
+            op,
+            range,
+            verify,
+            runs: SmallVec::new(),
+            outstanding: 0,
+            retries: 0,
+            has_failed: false,
+            suspect: None,
+        }
+    }
+
+    pub(crate) fn range(&self) -> BlockRange {
+        self.range
+    }
+
+    /// Whether blocks are compared with their checksums.
+    pub(crate) fn verifies(&self) -> bool {
+        self.verify
+    }
+
+    /// Gathers the places of its blocks into runs, each with its buffer. False, with none, if memory is short.
+    pub(crate) fn plan(&mut self, places: &[Place], index: &PartIndex, pool: &Pool, log_blocks: u64) -> bool {
+        let mut at = 0;
+        while at < places.len() {
+            let retained = match places[at] {
+                Place::Log { position, .. } => index.retained(position).cloned(),
+                Place::Hole | Place::Rest { .. } => None,
+            };
+            let mut end = at + 1;
+            while retained.is_none()
+                && end < places.len()
+                && places[at].continues(places[end], (end - at) as u64, log_blocks)
+                && !matches!(places[end], Place::Log { position, .. } if index.retained(position).is_some())
+            {
+                end += 1;
+            }
+            let is_verified = retained.is_some();
+            let buffer = match (retained, places[at]) {
+                (Some(buffer), _) => Some(buffer),
+                (None, Place::Hole) => None,
+                (None, Place::Log { .. } | Place::Rest { .. }) => {
+                    match pool.take((end - at) * BLOCK_SIZE as usize) {
+                        Some(buffer) => Some(buffer),
+                        None => {
+                            self.runs.clear();
+                            return false;
+                        }
+                    }
+                }
+            };
+            let block = self.range.block + at as u16;
+            let places = SmallVec::from_slice(&places[at..end]);
+            self.runs.push(Run { block, places, buffer, is_verified, bad: BadBlocks::default() });
+            at = end;
+        }
+        true
+    }
+
+    /// Begins the first device read that its runs need from `run` on.
+    pub(crate) fn begin_run(&mut self, run: u16) -> Option<RunRead> {
+        let mut runs = self.runs.iter().enumerate().skip(usize::from(run));
+        let read = runs.find_map(|(index, run)| {
+            let buffer = run.buffer.clone().filter(|_| !run.is_verified)?;
+            Some(RunRead { run: index as u16, block: run.block, place: run.places[0], buffer })
+        });
+        self.outstanding += u32::from(read.is_some());
+        read
+    }
+
+    /// Whether device reads are under way.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.outstanding > 0
+    }
+
+    /// The device read of a run ended.
+    pub(crate) fn run_done(&mut self, run: u16, result: Result<BadBlocks, ()>) {
+        self.outstanding -= 1;
+        match result {
+            Ok(bad) => self.runs[usize::from(run)].bad = bad,
+            Err(()) => self.has_failed = true,
+        }
+    }
+
+    /// Whether a device failed under it.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// The first block that does not match its checksum, or could not be read.
+    pub(crate) fn first_mismatch(&self) -> Option<Mismatch> {
+        for run in self.runs.iter().filter(|run| !run.is_verified) {
+            let Some(buffer) = &run.buffer else { continue };
+            let blocks = buffer.chunks_exact(BLOCK_SIZE as usize).zip(&run.places);
+            for (index, (bytes, place)) in blocks.enumerate() {
+                if run.bad.contains(index) || place.checksum() != Some(crc32c(bytes)) {
+                    return Some(Mismatch { block: run.block + index as u16, place: *place });
+                }
+            }
+        }
+        None
+    }
+
+    /// The first block that could not be read.
+    pub(crate) fn first_unreadable(&self) -> Option<Mismatch> {
+        self.runs.iter().find_map(|run| {
+            let index = run.bad.indices().next()?;
+            Some(Mismatch { block: run.block + index as u16, place: run.places[index] })
+        })
+    }
+
+    /// Whether its blocks were looked up at these places.
+    pub(crate) fn stood_at(&self, places: &[Place]) -> bool {
+        self.runs.iter().flat_map(|run| run.places.iter()).eq(places.iter())
+    }
+
+    /// Whether a block is damaged: it did not match in the same place before, or places change all the time. Else it is looked up
+    /// once more.
+    pub(crate) fn is_damaged(&mut self, mismatch: Mismatch) -> bool {
+        let is_same = self.suspect.replace(mismatch) == Some(mismatch);
+        is_same || !self.may_retry()
+    }
+
+    /// Whether it may start over once more.
+    pub(crate) fn may_retry(&self) -> bool {
+        self.retries < limits::READ_RETRIES_MAX
+    }
+
+    /// It starts over.
+    pub(crate) fn restart(&mut self) {
+        self.retries += 1;
+        self.runs.clear();
+    }
+
+    /// Its data, and the checksums of the blocks that are not in a hole.
+    pub(crate) fn deliver(&mut self) -> Answer {
+        let mut pieces = Pieces::new();
+        let mut checksums = SmallVec::new();
+        for run in self.runs.drain(..) {
+            checksums.extend(run.places.iter().filter_map(|place| place.checksum()));
+            let len = run.places.len() as u32 * BLOCK_SIZE as u32;
+            pieces.push(run.buffer.map_or(Piece::Hole(len), Piece::Bytes));
+        }
+        Answer::Data(pieces, checksums)
+    }
+}
+
+/// All reads under way.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    under_way: Slab<ReadState>,
+    /// Those that wait for memory, in order.
+    waiting: VecDeque<u32>,
+}
+
+impl Reads {
+    pub(crate) fn begin(&mut self, read: ReadState) -> u32 {
+        self.under_way.insert(read) as u32
+    }
+
+    pub(crate) fn end(&mut self, key: u32) -> Op {
+        self.under_way.remove(key as usize).op
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// A read waits for memory.
+    pub(crate) fn wait(&mut self, key: u32) {
+        self.waiting.push_back(key);
+    }
+
+    /// Whether that read is the last that waits.
+    pub(crate) fn is_last_waiting(&self, key: u32) -> bool {
+        self.waiting.back() == Some(&key)
+    }
+
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(crate) fn next_waiting(&mut self) -> Option<u32> {
+        self.waiting.pop_front()
+    }
+
+    /// The group is lost: gives back the operations of all reads.
+    pub(crate) fn take_all(&mut self) -> Vec<Op> {
+        self.waiting.clear();
+        self.under_way.drain().map(|read| read.op).collect()
+    }
+}
+
+impl Index<u32> for Reads {
+    type Output = ReadState;
+
+    fn index(&self, key: u32) -> &ReadState {
+        &self.under_way[key as usize]
+    }
+}
+
+impl IndexMut<u32> for Reads {
+    fn index_mut(&mut self, key: u32) -> &mut ReadState {
+        &mut self.under_way[key as usize]
     }
 }

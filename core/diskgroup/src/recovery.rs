@@ -38,51 +38,163 @@ pub(crate) enum Stage {
 /// The state of opening.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
-    pub(crate) stage: Stage,
+    stage: Stage,
     /// The copy of the anchor that is older than the other one, or cannot be read.
-    pub(crate) stale_anchor: Option<u64>,
+    stale_anchor: Option<u64>,
     /// The last batch found; not in force yet.
-    pub(crate) last: Option<Batch>,
+    last: Option<Batch>,
     /// Number of the batch looked for.
-    pub(crate) number: u64,
+    number: u64,
     /// What may stand in the way of finding it.
-    pub(crate) doubt: Doubt,
-    /// Checksums of the last batch's data still to be verified.
-    pub(crate) checksums: Vec<u32>,
+    doubt: Doubt,
+    /// Checksums of the last batch's data.
+    checksums: Vec<u32>,
     /// Pages whose newer copy does not verify: torn if the log names the intent, else damaged.
-    pub(crate) suspects: Vec<(u8, u32)>,
+    suspects: Vec<(u8, u32)>,
     /// Where batches start that are torn.
-    pub(crate) torn: Vec<u64>,
+    torn: Vec<u64>,
     /// Versions of pages (member, page, version) that the log says were about to be written.
-    pub(crate) intents: FxHashSet<(u8, u32, u64)>,
+    intents: FxHashSet<(u8, u32, u64)>,
+}
+
+impl Recovery {
+    /// A stage begins, with a request that was made for it.
+    pub(crate) fn begin(&mut self, stage: Stage) {
+        self.stage = stage;
+    }
+
+    pub(crate) fn stage(&self) -> &Stage {
+        &self.stage
+    }
+
+    /// The request of the stage has ended.
+    pub(crate) fn end_stage(&mut self) -> Stage {
+        std::mem::take(&mut self.stage)
+    }
+
+    /// The anchor is read: the oldest live batch has that number, and one copy may be older or cannot be read.
+    pub(crate) fn anchor_found(&mut self, number: u64, stale_copy: Option<u64>) {
+        (self.number, self.stale_anchor) = (number, stale_copy);
+    }
+
+    /// The copy of the anchor that must be written again; once.
+    pub(crate) fn take_stale_anchor(&mut self) -> Option<u64> {
+        self.stale_anchor.take()
+    }
+
+    /// The newer copy of a page does not verify.
+    pub(crate) fn suspect(&mut self, member: u8, page: u32) {
+        self.suspects.push((member, page));
+    }
+
+    /// A member is out of service: nothing is said of its pages.
+    pub(crate) fn forget_suspects(&mut self, member: u8) {
+        self.suspects.retain(|(of, _)| *of != member);
+    }
+
+    /// Number of the batch looked for.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The batch looked for may begin at a block that cannot be read.
+    pub(crate) fn note_unreadable(&mut self, position: u64) {
+        self.doubt.unreadable.push(position);
+    }
+
+    /// A block behind the end of the log cannot be read.
+    pub(crate) fn note_unreadable_beyond(&mut self, position: u64) {
+        self.doubt.note(position);
+    }
+
+    /// Whether a batch may be missing that was written whole.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.doubt.is_justified()
+    }
+
+    /// The next batch is found. Gives back the one before, which counts by that.
+    pub(crate) fn found(&mut self, batch: Batch) -> Option<Batch> {
+        self.number += 1;
+        self.doubt = Doubt::after(&batch.header);
+        self.last.replace(batch)
+    }
+
+    /// The last batch found; not in force yet.
+    pub(crate) fn last(&self) -> Option<&Batch> {
+        self.last.as_ref()
+    }
+
+    /// The last batch counts.
+    pub(crate) fn take_last(&mut self) -> Option<Batch> {
+        self.last.take()
+    }
+
+    /// The last batch is torn, so never acknowledged: the next one takes its number. Says where it stands.
+    pub(crate) fn drop_torn(&mut self) -> u64 {
+        let torn = self.last.take().expect("a batch was being verified");
+        self.number -= 1;
+        self.torn.push(torn.start.position);
+        self.doubt = Doubt::after(&torn.header);
+        torn.start.position
+    }
+
+    /// Whether a torn batch starts there.
+    pub(crate) fn is_torn(&self, position: u64) -> bool {
+        self.torn.contains(&position)
+    }
+
+    /// The data of the last batch are to have these checksums.
+    pub(crate) fn expect(&mut self, checksums: Vec<u32>) {
+        self.checksums = checksums;
+    }
+
+    /// The checksums that the data of the last batch are to have.
+    pub(crate) fn expected(&self) -> &[u32] {
+        &self.checksums
+    }
+
+    /// The log says that this version of a page was about to be written.
+    pub(crate) fn note_intent(&mut self, member: u8, page: u32, version: u64) {
+        self.intents.insert((member, page, version));
+    }
+
+    /// Whether the log says that this version of a page was about to be written.
+    pub(crate) fn is_intended(&self, member: u8, page: u32, version: u64) -> bool {
+        self.intents.contains(&(member, page, version))
+    }
+
+    /// Pages whose newer copy does not verify.
+    pub(crate) fn suspects(&self) -> &[(u8, u32)] {
+        &self.suspects
+    }
 }
 
 /// What may hide the batch that is looked for.
 #[derive(Debug, Default)]
-pub(crate) struct Doubt {
+struct Doubt {
     /// Places where it could begin that cannot be read.
-    pub(crate) unreadable: Vec<u64>,
+    unreadable: Vec<u64>,
     /// The batch before has no copy of its header, so this one may have none either. Of the first of a log nobody can tell;
     /// it counts as one that has.
-    pub(crate) may_lack_copy: bool,
+    may_lack_copy: bool,
     /// Nor can a block be read where the copy could stand.
-    pub(crate) may_hide_copy: bool,
+    may_hide_copy: bool,
 }
 
 impl Doubt {
     /// What is known behind a batch with that header.
-    pub(crate) fn after(header: &BatchHeader) -> Doubt {
+    fn after(header: &BatchHeader) -> Doubt {
         Doubt { may_lack_copy: !header.has_copy(), ..Doubt::default() }
     }
 
     /// Whether a batch may have stood there all the same. Where neither its header can be read nor a copy is found, though
     /// copies are written, it was never written whole, and never acknowledged.
-    pub(crate) fn is_justified(&self) -> bool {
+    fn is_justified(&self) -> bool {
         !self.unreadable.is_empty() && (self.may_lack_copy || self.may_hide_copy)
     }
 
     /// A block behind the end cannot be read.
-    pub(crate) fn note(&mut self, position: u64) {
+    fn note(&mut self, position: u64) {
         let near = |from: &u64| (*from + 1..=*from + HEADER_BLOCKS_MAX / 2).contains(&position);
         self.may_hide_copy |= self.unreadable.iter().any(near);
     }

@@ -41,7 +41,7 @@ impl Window {
     }
 
     /// What the watermark passes has happened if it is of this epoch or later.
-    pub(crate) fn from_epoch(&self) -> u32 {
+    pub(crate) fn happened_from(&self) -> u32 {
         self.from_epoch
     }
 

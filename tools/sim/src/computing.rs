@@ -1,4 +1,4 @@
-//! Work of the processor, done after a drawn delay: mostly soon, now and then so late that devices are lost and components
+//! Work of the processor, done at once or, in some seeds, after a drawn delay: so late that devices are lost and components
 //! deleted meanwhile. A crash loses it.
 
 use crate::world::World;
@@ -6,10 +6,19 @@ use base::{Instant, Random};
 use diskgroup::{ComputeId, Input, Task};
 use std::collections::BTreeMap;
 
-/// How late it is comes of a stream of its own.
-const COMPUTING: u64 = 0xc0_4b07_e000_0001;
-/// One of so many is late, by up to so many times the latency of devices.
-const LATE: (u64, u64) = (4, 60);
+/// In which seeds the processor is busy comes of a stream of its own; of such streams one in which it is busy in none of the seeds
+/// that once found a fault.
+const COMPUTING: u64 = 0xc04b_07e0_0000_0a53;
+/// It is busy in one of so many seeds; elsewhere results come at once.
+const BUSY: u64 = 8;
+/// Half of the work on a busy processor takes up to so many times the latency of devices.
+const LATE: u64 = 60;
+
+/// Where delays come from, if the processor is busy in that seed.
+pub(crate) fn busy(seed: u64) -> Option<Random> {
+    let mut random = Random::new(seed ^ COMPUTING);
+    random.chance(1, BUSY).then_some(random)
+}
 
 /// Work under way.
 #[derive(Debug)]
@@ -24,7 +33,8 @@ struct Late {
 /// All of it.
 #[derive(Debug)]
 pub(crate) struct Computing {
-    random: Random,
+    /// Where delays come from, if there are any.
+    random: Option<Random>,
     /// By the time at which it ends, then in order.
     queue: BTreeMap<(u64, u64), Late>,
     begun: u64,
@@ -34,7 +44,7 @@ pub(crate) struct Computing {
 
 impl Computing {
     pub(crate) fn new(seed: u64) -> Computing {
-        Computing { random: Random::new(seed ^ COMPUTING), queue: BTreeMap::new(), begun: 0, deletions: 0 }
+        Computing { random: busy(seed), queue: BTreeMap::new(), begun: 0, deletions: 0 }
     }
 
     /// When the next one ends; the end of time if there is none.
@@ -55,12 +65,12 @@ impl World {
     }
 
     pub(crate) fn compute(&mut self, id: ComputeId, task: Task) {
-        self.note("compute", task.data.len() as u64);
         let computing = &mut self.computing;
-        let most = self.latency_max * if computing.random.chance(1, LATE.0) { LATE.1 } else { 1 };
-        let at = self.now + 1 + computing.random.below(most);
-        computing.begun += 1;
         let late = Late { id, task, dead_members: self.dead_members, deletions: computing.deletions };
+        let Some(random) = &mut computing.random else { return self.end_work(&late) };
+        let most = self.latency_max * if random.chance(1, 2) { LATE } else { 1 };
+        let at = self.now + 1 + random.below(most);
+        computing.begun += 1;
         computing.queue.insert((at, computing.begun), late);
     }
 
@@ -68,6 +78,10 @@ impl World {
     pub(crate) fn computed(&mut self) {
         let ((at, _), late) = self.computing.queue.pop_first().expect("just seen");
         self.now = self.now.max(at);
+        self.end_work(&late);
+    }
+
+    fn end_work(&mut self, late: &Late) {
         self.summary.computed += 1;
         self.summary.computed_after_loss += u64::from(late.dead_members != self.dead_members);
         self.summary.computed_after_deletion += u64::from(late.deletions != self.computing.deletions);

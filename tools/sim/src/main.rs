@@ -114,6 +114,7 @@ fn main() -> ExitCode {
 fn seeds(arguments: &Arguments) -> bool {
     let (mut failed, mut crashes, mut answered, mut checkpoints, mut damaged, mut no_space) =
         (0, 0, 0, 0, 0, 0);
+    let (mut late_for_device, mut late_for_component) = (0, 0);
     for seed in arguments.seed..arguments.seed + arguments.seeds {
         match run_seed(seed, None, None, arguments.steps) {
             Ok(summary) => {
@@ -122,6 +123,8 @@ fn seeds(arguments: &Arguments) -> bool {
                 checkpoints += summary.checkpoints;
                 damaged += summary.damaged;
                 no_space += summary.no_space;
+                late_for_device += summary.computed_after_loss;
+                late_for_component += summary.computed_after_deletion;
             }
             Err(why) => {
                 failed += 1;
@@ -131,7 +134,8 @@ fn seeds(arguments: &Arguments) -> bool {
     }
     println!(
         "{} seeds, {failed} failed; {answered} operations, {crashes} crashes, {checkpoints} checkpoints, \
-         {damaged} answers \"damaged\", {no_space} \"no space\"",
+         {damaged} answers \"damaged\", {no_space} \"no space\"; results of the processor after a device was lost: \
+         {late_for_device}, after a component was deleted: {late_for_component}",
         arguments.seeds
     );
     failed == 0

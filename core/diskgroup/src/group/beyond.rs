@@ -27,19 +27,19 @@ impl Group {
 
     fn read_beyond(&mut self, position: u64, end: u64, out: &mut Vec<Output>) {
         if position >= end {
-            return match self.recovery().doubt.is_justified() && self.rules.hold(Rule::ProveUnreadableEnd) {
+            return match self.recovery().is_doubtful() && self.rules.hold(Rule::ProveUnreadableEnd) {
                 true => self.log_damaged(out),
                 false => self.mend_anchor(out),
             };
         }
         let to_wrap = self.log.blocks() - position % self.log.blocks();
         let blocks = (end - position).min(to_wrap).min(limits::RECOVERY_READ_SIZE / BLOCK_SIZE);
-        self.recovery().stage = Stage::Beyond { position, end };
+        self.recovery().begin(Stage::Beyond { position, end });
         self.recovery_read(0, self.log_offset(position), blocks * BLOCK_SIZE, out);
     }
 
     fn log_damaged(&mut self, out: &mut Vec<Output>) {
-        let number = self.recovery().number;
+        let number = self.recovery().number();
         self.open_failed(OpenError::LogDamaged { number }, out);
     }
 
@@ -50,11 +50,11 @@ impl Group {
         (buffer, bad): (&Buffer, &BadBlocks),
         out: &mut Vec<Output>,
     ) {
-        let (missing, mark, ring) = (self.recovery().number, self.log.anchor().log_mark, self.log.blocks());
+        let (missing, mark, ring) = (self.recovery().number(), self.log.anchor().log_mark, self.log.blocks());
         for (index, bytes) in buffer.chunks_exact(BLOCK_SIZE as usize).enumerate() {
             let position = start + index as u64;
             if bad.contains(index) {
-                self.recovery().doubt.note(position);
+                self.recovery().note_unreadable_beyond(position);
             }
             // Whole rounds of the ring further, too, as where the anchor that was found is not the newest.
             let is_later = |header: BatchHeader, stands_at: u64| {
@@ -83,13 +83,13 @@ impl Group {
         let left = ring - head % ring;
         let place = if header.blocks() > left { head + left } else { head };
         let recovery = self.recovery();
-        header.number == recovery.number && header.position == place && !recovery.torn.contains(&place)
+        header.number == recovery.number() && header.position == place && !recovery.is_torn(place)
     }
 
     fn read_header_copy(&mut self, position: u64, end: u64, out: &mut Vec<Output>) {
         let left = self.log.blocks() - position % self.log.blocks();
         let blocks = left.min(HEADER_BLOCKS_MAX / 2);
-        self.recovery().stage = Stage::HeaderCopy { position, end };
+        self.recovery().begin(Stage::HeaderCopy { position, end });
         self.recovery_read(0, self.log_offset(position), blocks * BLOCK_SIZE, out);
     }
 

@@ -30,7 +30,7 @@ impl Group {
     fn begin_checkpoint(&mut self, out: &mut Vec<Output>) {
         self.hold_or_catch_up();
         let dirty_pages: usize =
-            self.members.iter().map(|(_, member)| member.dirty_pages.count() as usize).sum();
+            self.members.iter().map(|(_, member)| member.table.dirty_count() as usize).sum();
         let is_due = self.destaging.finished().is_some()
             || dirty_pages >= limits::dirty_pages_max(self.log.blocks())
             || self.members.failed() != self.log.anchor().failed_members
@@ -47,11 +47,11 @@ impl Group {
         let mut pages = Vec::new();
         for (index, member) in self.members.iter().filter(|(_, member)| member.is_in_service()) {
             let place = |page| PagePlace { member: index, page };
-            pages.extend(member.dirty_pages.iter().filter(|_| !skips_pages).map(place));
+            pages.extend(member.table.dirty_pages().filter(|_| !skips_pages).map(place));
         }
         let records = pages.len() as u32 + self.tell_again(tail.position);
         for &PagePlace { member, page } in &pages {
-            let version = self.members[member].versions[page as usize] + 1;
+            let version = self.members[member].table.version(page) + 1;
             self.submit_for_checkpoint(Record::PageIntent { member, page, version });
         }
         let flushes = self.flush_unsynced(out);
@@ -131,20 +131,16 @@ impl Group {
         out: &mut Vec<Output>,
     ) {
         let member = &mut self.members[index];
-        let content = if page < member.geometry.component_slots {
-            let key = member.slots[page as usize];
+        let content = if member.table.is_slot(page) {
+            let key = member.table.component_in(page);
             let stable = key.map(|key| &self.components[key]).filter(|component| component.is_stable);
             PageContent::Component(
                 stable.map(|component| (component.record.clone(), component.holes().to_vec())),
             )
         } else {
-            let cached = member.pages[page as usize].as_mut().expect("a dirty page stays in memory");
-            cached.pins += 1;
-            PageContent::Descriptors(cached.descriptors.clone())
+            PageContent::Descriptors(member.table.written_descriptors(page))
         };
-        member.dirty_pages.remove(page);
-        member.versions[page as usize] += 1;
-        let version = member.versions[page as usize];
+        let version = member.table.begin_write(page);
         let bytes = Page { device: member.id, number: page, version, content }.encode();
         buffer.bytes_mut().copy_from_slice(&bytes);
         let offset = member.geometry.page_offset(page, version & 1);
@@ -162,9 +158,7 @@ impl Group {
 
     pub(super) fn page_written(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
         let state = &mut self.members[member];
-        if let Some(cached) = state.pages[page as usize].as_mut() {
-            cached.pins -= 1;
-        }
+        state.table.end_write(page);
         state.is_unsynced = state.is_in_service();
         self.checkpoint.page_written();
         self.write_pages(out);

@@ -8,8 +8,8 @@ use crate::format::batch::{ExtentPlace, Origin};
 use crate::format::page::Descriptor;
 use crate::index::Dirty;
 use crate::io::Output;
-use crate::member::PageWaiter;
 use crate::rules::Rule;
+use crate::table::PageWaiter;
 use crate::work::{Change, Work};
 use base::WriteId;
 use base::units::BLOCKS_PER_REGION;
@@ -93,7 +93,7 @@ impl Group {
     /// crash takes it back to what the log says.
     fn greatest_in_memory(&self, place: ExtentPlace, blocks: &Range<u16>) -> WriteId {
         let member = &self.members[place.member];
-        match member.cached_descriptor(place.extent) {
+        match member.table.cached_descriptor(place.extent) {
             // Word of a freeing changes no block.
             Some(_) if blocks.is_empty() => WriteId::default(),
             Some(descriptor) if self.rules.hold(Rule::KeepDescribedId) => {

@@ -11,9 +11,9 @@ use crate::format::page::Descriptor;
 use crate::io::Output;
 use crate::limits;
 use crate::log::BatchStart;
-use crate::member::PageWaiter;
 use crate::requests::Purpose;
 use crate::rules::Rule;
+use crate::table::PageWaiter;
 use crate::unreadable::{BadBlocks, ReadRequest};
 use base::Buffer;
 use base::units::BLOCK_SIZE;
@@ -108,8 +108,8 @@ impl Group {
         if !member.is_in_service() || destage.is_stale(&self.index) {
             return self.end_destage(key, out);
         }
-        if member.descriptor(place.extent).is_none() {
-            let (page, _) = member.page_of(place.extent);
+        if member.table.descriptor(place.extent).is_none() {
+            let (page, _) = member.table.page_of(place.extent);
             return self.need_page(place.member, page, PageWaiter::Destage(key), out);
         }
         let items = destage.due_items(&self.index);
@@ -118,7 +118,7 @@ impl Group {
         let Some(reads) = runs.into_iter().map(with_buffer).collect::<Option<Vec<_>>>() else {
             return self.destaging.wait(key);
         };
-        member.pin(place.extent);
+        member.table.pin(place.extent);
         self.destaging.begin(key, items, reads.len());
         if reads.is_empty() {
             return self.write_destage(key, out);
@@ -194,9 +194,9 @@ impl Group {
         let keeps_older = !self.rules.hold(Rule::HideOlderAtRest);
         let member = &mut self.members[place.member];
         let owner = member.owners[place.extent as usize];
-        let (page, _) = member.page_of(place.extent);
-        member.dirty_pages.insert(page);
-        let descriptor = member.descriptor(place.extent).expect("the page of a destaging is pinned");
+        let (page, _) = member.table.page_of(place.extent);
+        member.table.mark_dirty(page);
+        let descriptor = member.table.descriptor(place.extent).expect("the page of a destaging is pinned");
         let (is_reset, direct) = self.index.take_whole(dirty_key);
         if is_reset {
             *descriptor = Descriptor::FREE;
@@ -221,7 +221,7 @@ impl Group {
     fn end_destage(&mut self, key: u32, out: &mut Vec<Output>) {
         let Visited { place, dirty, is_pinned } = self.destaging.end(key);
         if is_pinned {
-            self.members[place.member].unpin(place.extent);
+            self.members[place.member].table.unpin(place.extent);
         }
         self.index.end_destage(dirty);
         if self.members[place.member].space.end_writing(place.extent) {
@@ -235,7 +235,7 @@ impl Group {
         let owner = member.owners[place.extent as usize];
         let has_dirty = self.index.key_at(place).is_some();
         let Some(key) = self.components.key_of(owner.component) else { return };
-        let Some(descriptor) = member.descriptor(place.extent) else { return };
+        let Some(descriptor) = member.table.descriptor(place.extent) else { return };
         if owner.is_free() || has_dirty || !descriptor.is_empty() {
             return;
         }

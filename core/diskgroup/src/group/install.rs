@@ -94,7 +94,7 @@ impl Group {
         let Some(key) = self.components.key_of(component) else { return };
         let component = &mut self.components[key];
         component.note_hole(part, id);
-        self.members[component.member].dirty_pages.insert(component.slot);
+        self.members[component.member].table.mark_dirty(component.slot);
     }
 
     fn own(&mut self, place: ExtentPlace, component: ComponentId, part: u32) {
@@ -107,8 +107,8 @@ impl Group {
     }
 
     fn install_component(&mut self, member: u8, slot: u32, record: &ComponentRecord) {
-        self.members[member].dirty_pages.insert(slot);
-        let holder = self.members[member].slots[slot as usize];
+        self.members[member].table.mark_dirty(slot);
+        let holder = self.members[member].table.component_in(slot);
         if let Some(key) = holder
             && self.components[key].record.id == record.id
         {
@@ -130,8 +130,8 @@ impl Group {
     }
 
     fn install_component_gone(&mut self, member: u8, slot: u32) {
-        self.members[member].dirty_pages.insert(slot);
-        if let Some(key) = self.members[member].slots[slot as usize] {
+        self.members[member].table.mark_dirty(slot);
+        if let Some(key) = self.members[member].table.component_in(slot) {
             self.remove_component(key);
         }
     }

@@ -19,7 +19,7 @@ impl Group {
         member.space.reserve(0, component.reserved_extents());
         member.component_count += 1;
         let key = self.components.insert(component);
-        member.slots[slot as usize] = Some(key);
+        member.table.set_component(slot, Some(key));
         self.index.add_component(key);
         key
     }
@@ -29,7 +29,7 @@ impl Group {
         let member = &mut self.members[component.member];
         member.space.reserve(component.reserved_extents(), 0);
         member.component_count -= 1;
-        member.slots[component.slot as usize] = None;
+        member.table.set_component(component.slot, None);
     }
 
     pub(super) fn create(
@@ -51,11 +51,7 @@ impl Group {
         if !record.makes_sense() {
             return out.push(refuse(GroupError::Malformed));
         }
-        let may_reuse = !self.rules.hold(Rule::KeepLostSlot);
-        let is_free = |slot: &u32| {
-            member.slots[*slot as usize].is_none() && (may_reuse || !member.lost_slots.contains(slot))
-        };
-        let slot = (0..member.slots.len() as u32).find(is_free);
+        let slot = member.table.free_slot(self.rules.hold(Rule::KeepLostSlot));
         let Some(slot) = slot.filter(|_| self.components.key_of(record.id).is_none()) else {
             return out.push(refuse(GroupError::NoSlot));
         };

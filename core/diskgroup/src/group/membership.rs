@@ -66,7 +66,7 @@ impl Group {
         let Some(position) = member.leaves_at() else { return false };
         let has_io = self.requests.is_busy(place);
         let is_quiet = self.checkpoint.is_idle() && !has_io && matches!(self.phase, Phase::Open);
-        let is_clean = member.dirty_pages.count() == 0 || !member.is_in_service();
+        let is_clean = member.table.dirty_count() == 0 || !member.is_in_service();
         let is_named = self.buffer.is_place_named(place) && self.rules.hold(Rule::LeaveAfterLastRecord);
         if self.log.tail() < position || !is_quiet || !is_clean || is_named {
             return false;
@@ -102,7 +102,7 @@ impl Group {
     pub(super) fn leavers_want_checkpoint(&self) -> bool {
         self.members.iter().any(|(_, member)| {
             let is_past = member.leaves_at().is_some_and(|position| self.log.tail() >= position);
-            is_past && member.is_in_service() && member.dirty_pages.count() > 0
+            is_past && member.is_in_service() && member.table.dirty_count() > 0
         })
     }
 

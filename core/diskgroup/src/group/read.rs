@@ -4,19 +4,17 @@
 //! So a checksum that does not match is first a question: does the block still stand where it was looked up? If not,
 //! the read starts over; if so, it is read once more, and only then is the block damaged.
 
-use super::{Group, Phase};
+use super::Group;
 use crate::index::{Dirty, Newest};
 use crate::io::{Answer, ComponentKey, Event, GroupError, Op, Output};
 use crate::limits;
-use crate::member::PageWaiter;
-use crate::read::{Place, ReadState, Run};
+use crate::read::{BlockRange, Mismatch, Place, ReadState, RunRead};
 use crate::requests::Purpose;
 use crate::rules::Rule;
+use crate::table::PageWaiter;
 use crate::unreadable::{BadBlocks, ReadRequest};
-use base::checksum::crc32c;
-use base::request::{Piece, Pieces};
-use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
-use base::{Buffer, ComponentId};
+use base::ComponentId;
+use base::units::BLOCKS_PER_EXTENT;
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -47,45 +45,31 @@ impl Group {
         if let Err(error) = self.check_component(component.0, part) {
             return out.push(Output::Done { op, result: Err(error) });
         }
-        let read = ReadState {
-            op,
-            component: component.0,
-            part,
-            block,
-            count,
-            verify,
-            runs: SmallVec::new(),
-            outstanding: 0,
-            retries: 0,
-            has_failed: false,
-            suspect: None,
-        };
-        let key = self.reads.insert(read) as u32;
+        let range = BlockRange { component: component.0, part, block, count };
+        let key = self.reads.begin(ReadState::new(op, range, verify));
         self.start_read(key, out);
     }
 
     /// Looks the blocks up and asks the devices for them.
     pub(super) fn start_read(&mut self, key: u32, out: &mut Vec<Output>) {
-        let ReadState { component, part, block, count, .. } = self.reads[key as usize];
-        if let Err(error) = self.check_component(component, part) {
+        let range = self.reads[key].range();
+        if let Err(error) = self.check_component(range.component, range.part) {
             return self.end_read(key, Err(error), out);
         }
         let mut places: SmallVec<[Place; 4]> = SmallVec::new();
-        match self.look_up(component, part, block, count, &mut places) {
+        match self.look_up(range, &mut places) {
             Ok(()) => {}
             Err(Unknown::Damaged) => return self.end_read(key, Err(GroupError::Damaged), out),
             Err(Unknown::NeedsPage { member, page }) => {
                 return self.need_page(member, page, PageWaiter::Read(key), out);
             }
         }
-        if !self.plan_runs(key, &places) {
-            self.reads[key as usize].runs.clear();
+        if !self.reads[key].plan(&places, &self.index, &self.pool, self.log.blocks()) {
             self.index.give_back(64);
-            self.reads_waiting.push_back(key);
-            return;
+            return self.reads.wait(key);
         }
         self.issue_runs(key, out);
-        if self.reads[key as usize].outstanding == 0 {
+        if !self.reads[key].is_waiting() {
             self.finish_read(key, out);
         }
     }
@@ -93,10 +77,7 @@ impl Group {
     /// Where each of the blocks stands.
     fn look_up(
         &mut self,
-        component: u32,
-        part: u32,
-        block: u16,
-        count: u16,
+        BlockRange { component, part, block, count }: BlockRange,
         places: &mut SmallVec<[Place; 4]>,
     ) -> Result<(), Unknown> {
         let index = self.components[component].member;
@@ -128,8 +109,8 @@ impl Group {
                 continue;
             }
             if descriptor.is_none() {
-                let (page, _) = member.page_of(extent);
-                descriptor = match member.descriptor(extent) {
+                let (page, _) = member.table.page_of(extent);
+                descriptor = match member.table.descriptor(extent) {
                     Some(found) => Some(&*found),
                     None => return Err(Unknown::NeedsPage { member: index, page }),
                 };
@@ -144,65 +125,18 @@ impl Group {
         Ok(())
     }
 
-    /// Gathers the places into runs, each with its buffer. False if memory is short.
-    fn plan_runs(&mut self, key: u32, places: &[Place]) -> bool {
-        let first_block = self.reads[key as usize].block;
-        let mut at = 0;
-        while at < places.len() {
-            let retained = match places[at] {
-                Place::Log { position, .. } => self.index.retained(position).cloned(),
-                Place::Hole | Place::Rest { .. } => None,
-            };
-            let mut end = at + 1;
-            while retained.is_none()
-                && end < places.len()
-                && places[at].continues(places[end], (end - at) as u64, self.log.blocks())
-                && !matches!(places[end], Place::Log { position, .. } if self.index.retained(position).is_some())
-            {
-                end += 1;
-            }
-            let is_verified = retained.is_some();
-            let buffer = match (retained, places[at]) {
-                (Some(buffer), _) => Some(buffer),
-                (None, Place::Hole) => None,
-                (None, Place::Log { .. } | Place::Rest { .. }) => {
-                    match self.pool.take((end - at) * BLOCK_SIZE as usize) {
-                        Some(buffer) => Some(buffer),
-                        None => return false,
-                    }
-                }
-            };
-            let block = first_block + at as u16;
-            let places = SmallVec::from_slice(&places[at..end]);
-            self.reads[key as usize].runs.push(Run {
-                block,
-                places,
-                buffer,
-                is_verified,
-                bad: BadBlocks::default(),
-            });
-            at = end;
-        }
-        true
-    }
-
     fn issue_runs(&mut self, key: u32, out: &mut Vec<Output>) {
-        for index in 0..self.reads[key as usize].runs.len() {
-            let run = &self.reads[key as usize].runs[index];
-            if run.is_verified {
-                continue;
-            }
-            let Some(buffer) = run.buffer.clone() else { continue };
-            let block = run.block;
-            let (member, offset) = match run.places[0] {
-                Place::Hole => continue,
+        let mut next = 0;
+        while let Some(RunRead { run, block, place, buffer }) = self.reads[key].begin_run(next) {
+            next = run + 1;
+            let (member, offset) = match place {
                 Place::Log { position, .. } => (0, self.log_offset(position)),
                 Place::Rest { member, extent, .. } => {
                     (member, self.members[member].geometry.block_offset(extent, block as usize))
                 }
+                Place::Hole => unreachable!("a hole has no buffer"),
             };
-            self.reads[key as usize].outstanding += 1;
-            let purpose = Purpose::Read { read: key, run: index as u16 };
+            let purpose = Purpose::Read { read: key, run };
             self.issue_read(member, purpose, ReadRequest { offset, buffer, gentle: false }, out);
         }
     }
@@ -214,99 +148,56 @@ impl Group {
         result: Result<BadBlocks, ()>,
         out: &mut Vec<Output>,
     ) {
-        let Some(read) = self.reads.get_mut(key as usize) else {
-            assert!(!matches!(self.phase, Phase::Open), "a read ends after its device requests");
-            return;
-        };
-        read.outstanding -= 1;
-        match result {
-            Ok(bad) => read.runs[run as usize].bad = bad,
-            Err(()) => read.has_failed = true,
-        }
-        if read.outstanding == 0 {
+        self.reads[key].run_done(run, result);
+        if !self.reads[key].is_waiting() {
             self.finish_read(key, out);
         }
     }
 
     fn finish_read(&mut self, key: u32, out: &mut Vec<Output>) {
-        let read = &self.reads[key as usize];
-        if read.has_failed {
+        let read = &mut self.reads[key];
+        if read.has_failed() {
             return self.end_read(key, Err(GroupError::DeviceLost), out);
         }
-        if !read.verify {
+        if !read.verifies() {
             return self.finish_unverified(key, out);
         }
-        match self.first_mismatch(key) {
+        let mismatch = read.first_mismatch().filter(|_| self.rules.hold(Rule::VerifyChecksums));
+        match mismatch {
             None => self.deliver(key, out),
-            Some((block, place)) => {
-                let read = &mut self.reads[key as usize];
-                let is_same = read.suspect == Some((block, place));
-                if is_same || read.retries >= limits::READ_RETRIES_MAX {
-                    self.report_damage(key, block, place, out);
-                    return self.end_read(key, Err(GroupError::Damaged), out);
-                }
-                read.suspect = Some((block, place));
-                self.restart_read(key, out);
-            }
+            Some(mismatch) if read.is_damaged(mismatch) => self.end_damaged(key, mismatch, out),
+            Some(_) => self.restart_read(key, out),
         }
     }
 
     fn restart_read(&mut self, key: u32, out: &mut Vec<Output>) {
-        let read = &mut self.reads[key as usize];
-        read.retries += 1;
-        read.runs.clear();
+        self.reads[key].restart();
         self.start_read(key, out);
     }
 
     /// Without checksums, only places that did not change since the look-up tell that the data is the block's.
     fn finish_unverified(&mut self, key: u32, out: &mut Vec<Output>) {
-        let ReadState { component, part, block, count, retries, .. } = self.reads[key as usize];
         let mut places = SmallVec::new();
-        let is_known = self.look_up(component, part, block, count, &mut places).is_ok();
-        let read = &self.reads[key as usize];
-        let is_same = is_known && read.runs.iter().flat_map(|run| run.places.iter()).eq(places.iter());
-        if !is_same && retries < limits::READ_RETRIES_MAX {
+        let is_known = self.look_up(self.reads[key].range(), &mut places).is_ok();
+        let read = &self.reads[key];
+        if !(is_known && read.stood_at(&places)) && read.may_retry() {
             return self.restart_read(key, out);
         }
-        let unreadable = read.runs.iter().find_map(|run| {
-            let index = run.bad.indices().next()?;
-            Some((run.block + index as u16, run.places[index]))
-        });
-        match unreadable {
+        match read.first_unreadable() {
             None => self.deliver(key, out),
-            Some((block, place)) => {
-                self.report_damage(key, block, place, out);
-                self.end_read(key, Err(GroupError::Damaged), out);
-            }
+            Some(unreadable) => self.end_damaged(key, unreadable, out),
         }
     }
 
-    fn first_mismatch(&self, key: u32) -> Option<(u16, Place)> {
-        if !self.rules.hold(Rule::VerifyChecksums) {
-            return None;
-        }
-        let unverified = self.reads[key as usize].runs.iter().filter(|run| !run.is_verified);
-        for run in unverified {
-            let Some(buffer) = &run.buffer else { continue };
-            let blocks = buffer.chunks_exact(BLOCK_SIZE as usize).zip(&run.places);
-            for (index, (bytes, place)) in blocks.enumerate() {
-                if run.bad.contains(index) || place.checksum() != Some(crc32c(bytes)) {
-                    return Some((run.block + index as u16, *place));
-                }
-            }
-        }
-        None
-    }
-
-    fn report_damage(&mut self, key: u32, block: u16, place: Place, out: &mut Vec<Output>) {
-        let read = &self.reads[key as usize];
-        let component = self.components[read.component].record.id;
-        let part = read.part;
+    fn end_damaged(&mut self, key: u32, Mismatch { block, place }: Mismatch, out: &mut Vec<Output>) {
+        let BlockRange { component, part, .. } = self.reads[key].range();
+        let component = self.components[component].record.id;
         let member = match place {
             Place::Rest { member, .. } => member,
             Place::Log { .. } | Place::Hole => 0,
         };
         self.note_damage(member, component, part, block, out);
+        self.end_read(key, Err(GroupError::Damaged), out);
     }
 
     /// Counts a damaged block, and tells of it the first time.
@@ -331,28 +222,21 @@ impl Group {
     }
 
     fn deliver(&mut self, key: u32, out: &mut Vec<Output>) {
-        let read = &mut self.reads[key as usize];
-        let mut pieces = Pieces::new();
-        let mut checksums = SmallVec::new();
-        for run in read.runs.drain(..) {
-            checksums.extend(run.places.iter().filter_map(|place| place.checksum()));
-            let len = run.places.len() as u32 * BLOCK_SIZE as u32;
-            pieces.push(run.buffer.map_or(Piece::Hole(len), Piece::Bytes));
-        }
-        self.end_read(key, Ok(Answer::Data(pieces, checksums)), out);
+        let answer = self.reads[key].deliver();
+        self.end_read(key, Ok(answer), out);
     }
 
     fn end_read(&mut self, key: u32, result: Result<Answer, GroupError>, out: &mut Vec<Output>) {
-        let read = self.reads.remove(key as usize);
-        out.push(Output::Done { op: read.op, result });
+        let op = self.reads.end(key);
+        out.push(Output::Done { op, result });
     }
 
     /// Reads that waited for memory try again, in order.
     pub(super) fn retry_reads(&mut self, out: &mut Vec<Output>) {
-        for _ in 0..self.reads_waiting.len() {
-            let Some(key) = self.reads_waiting.pop_front() else { return };
+        for _ in 0..self.reads.waiting_count() {
+            let Some(key) = self.reads.next_waiting() else { return };
             self.start_read(key, out);
-            if self.reads_waiting.back() == Some(&key) {
+            if self.reads.is_last_waiting(key) {
                 return; // Memory is still short.
             }
         }
@@ -370,7 +254,8 @@ impl Group {
             return Some(Err(error));
         }
         let mut places = SmallVec::new();
-        match self.look_up(component.0, part, 0, BLOCKS_PER_EXTENT as u16, &mut places) {
+        let range = BlockRange { component: component.0, part, block: 0, count: BLOCKS_PER_EXTENT as u16 };
+        match self.look_up(range, &mut places) {
             Ok(()) => {
                 let mut allocated = [false; BLOCKS_PER_EXTENT];
                 for (bit, place) in allocated.iter_mut().zip(&places) {
@@ -392,92 +277,6 @@ impl Group {
         match self.components.contains(component.0) {
             true => self.index.first_mapped(component.0, parts).map(|(part, _)| part),
             false => Some(parts.start),
-        }
-    }
-
-    /// Reads a table page for `waiter`, unless that is under way already.
-    pub(super) fn need_page(&mut self, member: u8, page: u32, waiter: PageWaiter, out: &mut Vec<Output>) {
-        let waiters = self.members[member].page_waiters.entry(page).or_default();
-        waiters.push(waiter);
-        if waiters.len() == 1 {
-            self.load_page(member, page, out);
-        }
-    }
-
-    fn load_page(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
-        let Some(buffer) = self.own_pool.take(BLOCK_SIZE as usize) else {
-            self.pages_waiting.push_back((member, page));
-            return;
-        };
-        let state = &self.members[member];
-        let offset = state.geometry.page_offset(page, state.versions[page as usize] & 1);
-        let purpose = Purpose::Page { member, page, buffer: buffer.clone() };
-        self.issue_read(member, purpose, ReadRequest { offset, buffer, gentle: false }, out);
-    }
-
-    /// Page reads that waited for memory try again.
-    pub(super) fn retry_pages(&mut self, out: &mut Vec<Output>) {
-        for _ in 0..self.pages_waiting.len() {
-            let Some((member, page)) = self.pages_waiting.pop_front() else { return };
-            self.load_page(member, page, out);
-        }
-    }
-
-    pub(super) fn page_loaded(
-        &mut self,
-        member: u8,
-        page: u32,
-        buffer: &Buffer,
-        result: Result<BadBlocks, ()>,
-        out: &mut Vec<Output>,
-    ) {
-        use crate::format::page::{Copy, Page, PageContent};
-        let state = &mut self.members[member];
-        let waiters = state.page_waiters.remove(&page).unwrap_or_default();
-        if let Ok(bad) = result
-            && state.pages[page as usize].is_none()
-        {
-            let copy =
-                if bad.is_empty() { Page::decode(buffer, state.id, page) } else { Copy::Invalid(None) };
-            match copy {
-                Copy::Valid(Page { version, content: PageContent::Descriptors(descriptors), .. })
-                    if version == state.versions[page as usize] =>
-                {
-                    state.keep_page(page, descriptors);
-                }
-                Copy::Valid(_) | Copy::Blank | Copy::Invalid(_) => {
-                    state.keep_unreadable(page);
-                    out.push(Output::Event(Event::PageDamaged { member, page }));
-                }
-            }
-        }
-        for waiter in waiters {
-            match waiter {
-                PageWaiter::Read(key) => self.start_read(key, out),
-                PageWaiter::Destage(key) => self.start_destage(key, out),
-                PageWaiter::Scrub => self.scrub_page_ready(),
-                PageWaiter::Changed(key) => self.look_for_changes(key, out),
-                PageWaiter::Copy(key) => self.go_on_with_copy(key, out),
-                PageWaiter::Nobody => {}
-            }
-        }
-    }
-
-    /// The device of these pages is lost: whoever waits for one finds that out by starting over.
-    pub(super) fn fail_page_waiters(&mut self, member: u8, out: &mut Vec<Output>) {
-        self.pages_waiting.retain(|(of, _)| *of != member);
-        let waiting = std::mem::take(&mut self.members[member].page_waiters);
-        let mut waiting: Vec<_> = waiting.into_iter().collect();
-        waiting.sort_unstable_by_key(|(page, _)| *page);
-        for waiter in waiting.into_iter().flat_map(|(_, waiters)| waiters) {
-            match waiter {
-                PageWaiter::Read(key) => self.start_read(key, out),
-                PageWaiter::Destage(key) => self.start_destage(key, out),
-                PageWaiter::Scrub => self.scrub_page_ready(),
-                PageWaiter::Changed(key) => self.look_for_changes(key, out),
-                PageWaiter::Copy(key) => self.go_on_with_copy(key, out),
-                PageWaiter::Nobody => {}
-            }
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::io::{Event, OpenError, Output};
 use crate::limits;
 use crate::log::BatchStart;
 use crate::member::Owner;
-use crate::recovery::{Batch, Doubt, Recovery, Stage};
+use crate::recovery::{Batch, Recovery, Stage};
 use crate::requests::Purpose;
 use crate::rules::Rule;
 use crate::unreadable::{BadBlocks, Ended, ReadRequest};
@@ -56,7 +56,7 @@ impl Group {
         let bad = match ended {
             Ok(bad) => bad,
             Err(why) if member == 0 => {
-                let error = match self.recovery().stage {
+                let error = match self.recovery().stage() {
                     Stage::MendAnchor => OpenError::Write { member, why },
                     _ => OpenError::Read { member, why },
                 };
@@ -67,7 +67,7 @@ impl Group {
         for index in bad.indices() {
             buffer.fill_from(index * BLOCK_SIZE as usize, &UNREADABLE);
         }
-        match std::mem::take(&mut self.recovery().stage) {
+        match self.recovery().end_stage() {
             Stage::Anchor => self.recover_anchor(buffer, out),
             Stage::Tables { member, page } => self.recover_pages(member, page, buffer, out),
             Stage::Log { position } => self.recover_log(position, (buffer, &bad), out),
@@ -82,7 +82,7 @@ impl Group {
     /// A capacity device fails while its table is read: its components are lost, and the others are served.
     fn lose_member(&mut self, member: u8, why: String, out: &mut Vec<Output>) {
         self.members.fail(member, why.clone());
-        self.recovery().suspects.retain(|(of, _)| *of != member);
+        self.recovery().forget_suspects(member);
         out.push(Output::Event(Event::MemberFailed { member, why }));
         self.next_table(member + 1, 0, out);
     }
@@ -93,10 +93,10 @@ impl Group {
         match Anchor::choose(copies, mark) {
             Ok(anchor) => {
                 let is_stale = |bytes: &&[u8]| Anchor::decode(bytes, mark) != Ok(anchor);
-                self.recovery().stale_anchor = copies.iter().position(is_stale).map(|copy| copy as u64);
+                let stale_copy = copies.iter().position(is_stale).map(|copy| copy as u64);
                 self.log.recover(anchor);
                 self.members.recover_failed(anchor.failed_members);
-                self.recovery().number = anchor.tail_batch;
+                self.recovery().anchor_found(anchor.tail_batch, stale_copy);
                 self.next_table(0, 0, out);
             }
             Err(error) => self.open_failed(OpenError::Anchor(error), out),
@@ -114,7 +114,7 @@ impl Group {
         }
         let count = (pages - page).min((limits::RECOVERY_READ_SIZE / (2 * PAGE_SIZE as u64)) as u32);
         let offset = state.geometry.page_offset(page, 0);
-        self.recovery().stage = Stage::Tables { member, page };
+        self.recovery().begin(Stage::Tables { member, page });
         self.recovery_read(member, offset, u64::from(count) * 2 * PAGE_SIZE as u64, out);
     }
 
@@ -145,14 +145,15 @@ impl Group {
             Copy::Invalid(None) => true,
             Copy::Blank | Copy::Valid(_) => false,
         };
-        self.members[index].versions[number as usize] = version;
+        self.members[index].table.recover_version(number, version);
         if is_suspect {
-            self.recovery().suspects.push((index, number));
+            self.recovery().suspect(index, number);
             // A torn copy must be written over before its intent is forgotten, or it would look damaged then.
-            self.members[index].dirty_pages.insert(number);
+            self.members[index].table.mark_dirty(number);
             if chosen.is_none() && number >= self.slots(index) {
                 self.members[index]
-                    .keep_page(number, Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]));
+                    .table
+                    .keep(number, Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]));
             }
         }
         match chosen.map(|page| page.content) {
@@ -183,12 +184,12 @@ impl Group {
                 *owner = Owner { component: descriptor.component, part: descriptor.part };
             }
         }
-        member.keep_page(number, descriptors);
+        member.table.keep(number, descriptors);
     }
 
     pub(super) fn read_log(&mut self, position: u64, out: &mut Vec<Output>) {
         let left = (self.log.blocks() - position % self.log.blocks()) * BLOCK_SIZE;
-        self.recovery().stage = Stage::Log { position };
+        self.recovery().begin(Stage::Log { position });
         self.recovery_read(0, self.log_offset(position), left.min(limits::RECOVERY_READ_SIZE), out);
     }
 
@@ -210,7 +211,7 @@ impl Group {
                     let blocks = header.map_or(1, |header| blocks_of_one(header.record_bytes as usize));
                     let first = (position - start) as usize;
                     if (first..first + blocks as usize).any(|index| bad.contains(index)) {
-                        self.recovery().doubt.unreadable.push(position);
+                        self.recovery().note_unreadable(position);
                     }
                     return self.try_wrapped(position, out);
                 }
@@ -221,10 +222,7 @@ impl Group {
     /// The next batch is found, so the one before counts. Says where this one ends.
     pub(super) fn take_batch(&mut self, batch: Batch) -> u64 {
         let end = batch.start.position + batch.header.blocks();
-        let recovery = self.recovery();
-        recovery.number += 1;
-        recovery.doubt = Doubt::after(&batch.header);
-        if let Some(before) = recovery.last.replace(batch) {
+        if let Some(before) = self.recovery().found(batch) {
             self.replay(before);
         }
         end
@@ -235,7 +233,7 @@ impl Group {
         let wrapped = position.next_multiple_of(self.log.blocks());
         let tail = self.log.tail();
         let end = |last: &Batch| last.start.position + last.header.blocks();
-        let expected = self.recovery().last.as_ref().map_or(tail, end);
+        let expected = self.recovery().last().map_or(tail, end);
         let is_first_try = position == expected;
         if is_first_try && wrapped != position {
             return self.read_log(wrapped, out);
@@ -245,7 +243,7 @@ impl Group {
 
     /// The header of the batch that is looked for, not yet verified.
     fn expected_header(&mut self, position: u64, bytes: &[u8]) -> Option<BatchHeader> {
-        let number = self.recovery().number;
+        let number = self.recovery().number();
         BatchHeader::peek(bytes, self.log.anchor().log_mark)
             .filter(|header| header.number == number && header.position == position)
             .filter(|header| header.blocks() <= self.log.blocks() - position % self.log.blocks())
@@ -305,7 +303,7 @@ impl Group {
             if let Record::PageIntent { member, page, version } = record
                 && batch.start.number >= self.log.anchor().intents_from
             {
-                self.recovery().intents.insert((*member, *page, *version));
+                self.recovery().note_intent(*member, *page, *version);
             }
             if !self.rules.hold(Rule::ReplayTrims) && matches!(record, Record::Trim { .. }) {
                 continue;
@@ -318,7 +316,7 @@ impl Group {
     /// No further batch was found. The last one may be torn.
     fn end_of_log(&mut self, out: &mut Vec<Output>) {
         let drops_torn = self.rules.hold(Rule::DropTornBatch);
-        let Some(last) = &self.recovery().last else {
+        let Some(last) = self.recovery().last() else {
             return self.look_beyond(out);
         };
         let sums = |record: &Record| match record {
@@ -327,7 +325,7 @@ impl Group {
         };
         let checksums: Vec<u32> = last.records.iter().flat_map(sums).collect();
         let has_data = !checksums.is_empty() && drops_torn;
-        self.recovery().checksums = checksums;
+        self.recovery().expect(checksums);
         match has_data {
             true => self.read_last_batch(0, out),
             false => self.keep_last(out),
@@ -335,10 +333,10 @@ impl Group {
     }
 
     fn read_last_batch(&mut self, block: u64, out: &mut Vec<Output>) {
-        let last = self.recovery().last.as_ref().expect("there is a last batch");
+        let last = self.recovery().last().expect("there is a last batch");
         let position = last.start.position + u64::from(last.header.header_blocks) + block;
         let left = (u64::from(last.header.data_blocks) - block) * BLOCK_SIZE;
-        self.recovery().stage = Stage::LastBatch { block };
+        self.recovery().begin(Stage::LastBatch { block });
         self.recovery_read(0, self.log_offset(position), left.min(limits::RECOVERY_READ_SIZE), out);
     }
 
@@ -351,16 +349,16 @@ impl Group {
         out: &mut Vec<Output>,
     ) {
         let id = self.compute_ids.next();
-        self.recovery().stage = Stage::Verifying { id, block, unreadable };
+        self.recovery().begin(Stage::Verifying { id, block, unreadable });
         out.push(Output::Compute { id, task: Task { computation: Computation::Checksums, data: buffer } });
     }
 
     pub(super) fn recovery_computed(&mut self, id: ComputeId, checksums: &[u32], out: &mut Vec<Output>) {
-        match std::mem::take(&mut self.recovery().stage) {
+        match self.recovery().end_stage() {
             Stage::Verifying { id: expected, block, unreadable } if expected == id => {
                 self.recover_last_batch(block, checksums, &unreadable, out);
             }
-            other => self.recovery().stage = other,
+            other => self.recovery().begin(other),
         }
     }
 
@@ -375,24 +373,19 @@ impl Group {
     ) {
         let may_excuse = self.rules.hold(Rule::KeepUnreadableBatch);
         let count = checksums.len() as u64;
-        let expected = &self.recovery().checksums[block as usize..(block + count) as usize];
+        let expected = &self.recovery().expected()[block as usize..(block + count) as usize];
         let is_whole = |(index, (found, expected)): (usize, (&u32, &u32))| {
             found == expected || (may_excuse && unreadable.contains(index))
         };
         let is_whole = checksums.iter().zip(expected).enumerate().all(is_whole);
-        let total = self.recovery().checksums.len() as u64;
+        let total = self.recovery().expected().len() as u64;
         match is_whole {
             true if block + count < total => self.read_last_batch(block + count, out),
             true => self.keep_last(out),
             false => {
                 // Torn, so never acknowledged: the next batch takes its number. If that was longer it did not fit before
                 // the region's end and stands at its start, while the torn one was left where it is.
-                let torn = self.recovery().last.take().expect("a batch was being verified");
-                let start = torn.start.position;
-                let recovery = self.recovery();
-                recovery.number -= 1;
-                recovery.torn.push(start);
-                recovery.doubt = Doubt::after(&torn.header);
+                let start = self.recovery().drop_torn();
                 let wrapped = start.next_multiple_of(self.log.blocks());
                 match start == self.log.head() && wrapped != start {
                     true => self.read_log(wrapped, out),
@@ -403,7 +396,7 @@ impl Group {
     }
 
     fn keep_last(&mut self, out: &mut Vec<Output>) {
-        if let Some(last) = self.recovery().last.take() {
+        if let Some(last) = self.recovery().take_last() {
             self.replay(last);
         }
         self.look_beyond(out);
@@ -412,13 +405,13 @@ impl Group {
     /// Power failed between the two copies of an anchor, or one cannot be read. What the newer one says to be free is written over from now on, so
     /// it must not be the only copy: with the older one alone, nobody would find the log's end.
     pub(super) fn mend_anchor(&mut self, out: &mut Vec<Output>) {
-        let stale = self.recovery().stale_anchor.take();
+        let stale = self.recovery().take_stale_anchor();
         let Some(copy) = stale.filter(|_| self.rules.hold(Rule::MendOlderAnchor)) else {
             return self.finish_recovery(out);
         };
         let mut buffer = self.own_pool.take(ANCHOR_SIZE).expect("recovery uses one buffer at a time");
         buffer.bytes_mut().copy_from_slice(&self.log.anchor().encode());
-        self.recovery().stage = Stage::MendAnchor;
+        self.recovery().begin(Stage::MendAnchor);
         let io = self.issue(0, Purpose::Recovery { buffer: buffer.clone() });
         let (offset, buffers) = (anchor_offset(copy), smallvec::smallvec![buffer]);
         out.push(Output::Write { io, member: 0, offset, buffers, stable: true, gentle: false });
@@ -427,12 +420,12 @@ impl Group {
     /// All is read: pages that are damaged are told from torn ones, the maps are built.
     fn finish_recovery(&mut self, out: &mut Vec<Output>) {
         let recovery = std::mem::take(self.recovery());
-        for (member, page) in recovery.suspects {
+        for &(member, page) in recovery.suspects() {
             // Torn only if the intent is for the very version that would follow the valid copy: else it is that copy's
             // successor, once stable, that does not verify, and falling back would lose what it said.
-            let next = self.members[member].versions[page as usize] + 1;
+            let next = self.members[member].table.version(page) + 1;
             let is_torn =
-                recovery.intents.contains(&(member, page, next)) || !self.rules.hold(Rule::TornOnlyByIntent);
+                recovery.is_intended(member, page, next) || !self.rules.hold(Rule::TornOnlyByIntent);
             if !is_torn {
                 self.lose_page(member, page, out);
             }
@@ -457,17 +450,14 @@ impl Group {
         out.push(Output::Event(Event::PageDamaged { member: index, page }));
         let slots = self.slots(index);
         let member = &mut self.members[index];
-        // The damaged copy counts as the newest: the next one goes over the older one, which is valid and not current,
-        // so that no later start can fall back to it.
-        member.versions[page as usize] += 1;
+        member.table.skip_version(page);
         if page < slots {
-            if member.slots[page as usize].is_none() {
-                member.lost_slots.insert(page);
-                member.dirty_pages.remove(page); // It stays damaged, so that the next start knows too.
+            if member.table.component_in(page).is_none() {
+                member.table.lose_slot(page);
             }
             return;
         }
-        member.drop_page(page);
+        member.table.forget(page);
         let first = (page - slots) * DESCRIPTORS_PER_PAGE as u32;
         for extent in first..(first + DESCRIPTORS_PER_PAGE as u32).min(member.owners.len() as u32) {
             let member = &mut self.members[index];
@@ -479,8 +469,8 @@ impl Group {
             self.index.drop_at(place);
         }
         let member = &mut self.members[index];
-        member.keep_page(page, Box::new([const { Descriptor::LOST }; DESCRIPTORS_PER_PAGE]));
-        member.dirty_pages.insert(page);
+        member.table.keep(page, Box::new([const { Descriptor::LOST }; DESCRIPTORS_PER_PAGE]));
+        member.table.mark_dirty(page);
     }
 
     /// Builds the free set and the components' maps from the owners of the extents.
@@ -496,7 +486,7 @@ impl Group {
                 continue;
             }
             let Some(key) = self.components.key_of(owner.component) else {
-                if !self.members[index].lost_slots.is_empty() {
+                if self.members[index].table.has_lost_slots() {
                     self.members[index].owners[extent as usize].component = Descriptor::LOST.component;
                     self.members[index].lost_extents += 1;
                     continue;

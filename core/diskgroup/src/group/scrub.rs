@@ -9,10 +9,10 @@ use crate::format::batch::ExtentPlace;
 use crate::format::page::{Copy, Descriptor, PAGE_SIZE, Page, PageContent};
 use crate::index::{Entry, Newest};
 use crate::io::{Event, Output};
-use crate::member::PageWaiter;
 use crate::requests::Purpose;
 use crate::rules::Rule;
 use crate::scrub::{ExtentRead, LogBlock, Step, Verification};
+use crate::table::PageWaiter;
 use crate::unreadable::{BadBlocks, ReadRequest};
 use base::checksum::crc32c;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
@@ -61,7 +61,7 @@ impl Group {
                 continue;
             }
             if let Some(slot) = self.scrub.next_slot(member.geometry.component_slots) {
-                if member.versions[slot as usize] > 0 {
+                if member.table.version(slot) > 0 {
                     return self.scrub_table_page(index, slot, out);
                 }
                 continue;
@@ -89,11 +89,11 @@ impl Group {
     fn scrub_extent(&mut self, out: &mut Vec<Output>) {
         let ExtentPlace { member: index, extent } = self.scrub.place();
         let member = &mut self.members[index];
-        let (page, place) = member.page_of(extent);
-        if (place == 0 || extent == 0) && member.versions[page as usize] > 0 && self.scrub.takes_page() {
+        let (page, place) = member.table.page_of(extent);
+        if (place == 0 || extent == 0) && member.table.version(page) > 0 && self.scrub.takes_page() {
             return self.scrub_table_page(index, page, out);
         }
-        if member.descriptor(extent).is_none() {
+        if member.table.descriptor(extent).is_none() {
             self.scrub.begin(Step::Page);
             return self.need_page(index, page, PageWaiter::Scrub, out);
         }
@@ -115,7 +115,7 @@ impl Group {
     fn at_rest(&mut self, index: u8, extent: u32) -> Option<Descriptor> {
         let member = &mut self.members[index];
         let owner = member.owners[extent as usize];
-        let descriptor = member.descriptor(extent)?.clone();
+        let descriptor = member.table.descriptor(extent)?.clone();
         let Some(dirty) = self.index.at(ExtentPlace { member: index, extent }) else {
             return Some(descriptor);
         };
@@ -195,7 +195,7 @@ impl Group {
             return self.scrub.go_on_at(self.now + MEMORY_PAUSE);
         };
         let state = &self.members[member];
-        let version = state.versions[page as usize];
+        let version = state.table.version(page);
         let offset = state.geometry.page_offset(page, 0);
         self.scrub.begin(Step::TablePage { page, version });
         self.scrub_issue(member, offset, buffer, out);
@@ -294,8 +294,8 @@ impl Group {
     ) {
         let index = self.scrub.place().member;
         let member = &mut self.members[index];
-        let is_lost = member.lost_slots.contains(&page);
-        if member.versions[page as usize] != version || self.checkpoint.is_writing() || is_lost {
+        let is_lost = member.table.is_lost_slot(page);
+        if member.table.version(page) != version || self.checkpoint.is_writing() || is_lost {
             return;
         }
         let copy = |which: usize| match unreadable.contains(which) {
@@ -303,22 +303,21 @@ impl Group {
             false => Page::decode(&buffer[which * PAGE_SIZE..(which + 1) * PAGE_SIZE], member.id, page),
         };
         let (newest, older) = (copy((version & 1) as usize), copy((version & 1 ^ 1) as usize));
-        let is_component = page < member.geometry.component_slots;
-        let is_in_memory = is_component || member.pages[page as usize].is_some();
+        let is_in_memory = member.table.is_in_memory(page);
         match newest {
             Copy::Valid(found) if found.version == version => {
                 if matches!(older, Copy::Valid(_) | Copy::Blank) {
                     return;
                 }
                 if let (false, PageContent::Descriptors(descriptors)) = (is_in_memory, found.content) {
-                    member.keep_page(page, descriptors);
+                    member.table.keep(page, descriptors);
                 }
-                member.dirty_pages.insert(page);
+                member.table.mark_dirty(page);
             }
             Copy::Valid(_) | Copy::Blank | Copy::Invalid(_) => {
                 out.push(Output::Event(Event::PageDamaged { member: index, page }));
                 if is_in_memory {
-                    member.dirty_pages.insert(page);
+                    member.table.mark_dirty(page);
                 } else {
                     member.keep_unreadable(page);
                 }

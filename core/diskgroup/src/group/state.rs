@@ -4,6 +4,7 @@ use super::{Group, Phase};
 use crate::io::ComponentKey;
 use crate::member::Standing;
 use crate::state::{ComponentState, GroupState, MemberState};
+use crate::table::Table;
 use base::Instant;
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 
@@ -18,9 +19,10 @@ impl Group {
 
     /// The same as of `now`: on a device that hangs nothing happens, and its work goes on.
     pub fn state_at(&self, now: Instant) -> GroupState {
-        let page = std::mem::size_of::<crate::member::CachedPage>() + 3 * 1344;
         let tables = |member: &crate::member::Member| {
-            member.pages_cached * page + member.owners.len() * 21 + member.pages.len() * 16
+            member.table.cached_count() * Table::PAGE_BYTES
+                + member.owners.len() * 21
+                + member.table.page_count() * 16
         };
         let memory =
             self.members.iter().map(|(_, member)| tables(member)).sum::<usize>() + self.index.memory_bytes();

@@ -5,9 +5,8 @@
 
 use super::Group;
 use crate::index::Dirty;
-use crate::io::{Answer, ComponentKey, GroupError, Op, Output, Versions};
-use crate::limits;
-use crate::member::PageWaiter;
+use crate::io::{ComponentKey, GroupError, Op, Output, Versions};
+use crate::table::PageWaiter;
 use crate::versions::ChangedState;
 use base::WriteId;
 use base::units::{BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
@@ -21,36 +20,24 @@ impl Group {
         from_part: u32,
         out: &mut Vec<Output>,
     ) {
-        let component = component.0;
-        let state = ChangedState { op, component, since, part: from_part, parts: Vec::new(), looked_at: 0 };
-        let key = self.changed.insert(state) as u32;
+        let key = self.changed.insert(ChangedState::new(op, component.0, since, from_part)) as u32;
         self.look_for_changes(key, out);
     }
 
     /// Goes on with a question, until a page must be read or the answer is full.
     pub(super) fn look_for_changes(&mut self, key: u32, out: &mut Vec<Output>) {
-        let ChangedState { component, since, .. } = self.changed[key as usize];
+        let component = self.changed[key as usize].component();
         if let Err(error) = self.check_component(component, 0) {
             return self.end_changed(key, Err(error), out);
         }
         let part_count = self.components[component].part_count();
         loop {
             let state = &self.changed[key as usize];
-            let part = state.part;
-            let is_full = state.parts.len() >= limits::CHANGED_PARTS_MAX
-                || state.looked_at >= limits::CHANGED_LOOKED_AT_MAX;
-            if part >= part_count || is_full {
-                return self.end_changed(key, Ok((part < part_count).then_some(part)), out);
+            if state.part() >= part_count || state.is_full() {
+                return self.end_changed(key, Ok(part_count), out);
             }
-            match self.versions_of(component, part) {
-                Ok(versions) => {
-                    let state = &mut self.changed[key as usize];
-                    if versions.greatest() > since {
-                        state.parts.push((part, versions));
-                    }
-                    state.looked_at += 1;
-                    state.part += 1;
-                }
+            match self.versions_of(component, state.part()) {
+                Ok(versions) => self.changed[key as usize].note(versions),
                 Err(Some((member, page))) => {
                     return self.need_page(member, page, PageWaiter::Changed(key), out);
                 }
@@ -59,10 +46,10 @@ impl Group {
         }
     }
 
-    fn end_changed(&mut self, key: u32, result: Result<Option<u32>, GroupError>, out: &mut Vec<Output>) {
+    fn end_changed(&mut self, key: u32, part_count: Result<u32, GroupError>, out: &mut Vec<Output>) {
         let state = self.changed.remove(key as usize);
-        let result = result.map(|next| Answer::Changed { parts: state.parts, next });
-        out.push(Output::Done { op: state.op, result });
+        let op = state.op();
+        out.push(Output::Done { op, result: part_count.map(|part_count| state.answer(part_count)) });
     }
 
     /// The versions of one part; the page that must be read first, if it must, or nothing if nobody knows them. Changes that are
@@ -77,8 +64,8 @@ impl Group {
         let dirty = self.index.of(component, part);
         let mut regions = [WriteId::default(); REGIONS_PER_EXTENT];
         if !dirty.is_some_and(Dirty::is_reset) {
-            let (page, _) = member.page_of(extent);
-            let Some(descriptor) = member.descriptor(extent) else { return Err(Some((index, page))) };
+            let (page, _) = member.table.page_of(extent);
+            let Some(descriptor) = member.table.descriptor(extent) else { return Err(Some((index, page))) };
             regions = descriptor.regions;
         }
         if let Some(dirty) = dirty {

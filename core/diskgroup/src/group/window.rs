@@ -66,7 +66,7 @@ impl Group {
         let component = &mut self.components[key];
         if watermark > component.record.watermark {
             component.record.watermark = watermark;
-            self.members[component.member].dirty_pages.insert(component.slot);
+            self.members[component.member].table.mark_dirty(component.slot);
             self.components.change_window(key, |window| window.forget_through(watermark));
         }
     }
@@ -97,7 +97,7 @@ impl Group {
                 out.push(Output::Done { op, result: Ok(Answer::Done) });
             }
             Some(op) => {
-                let from_epoch = state.window().from_epoch();
+                let from_epoch = state.window().happened_from();
                 self.components.log_watermark(component.0, watermark);
                 self.submit_record(
                     Some(op),
@@ -119,7 +119,7 @@ impl Group {
             let Component { member, .. } = self.components[key];
             let window = self.components[key].window();
             if window.is_unlogged() {
-                let (watermark, from_epoch) = (window.heard(), window.from_epoch());
+                let (watermark, from_epoch) = (window.heard(), window.happened_from());
                 self.components.log_watermark(key, watermark);
                 let record = Record::Watermark { member, component: id, id: watermark, from_epoch };
                 self.buffer.push(record, None, Buffers::new());
@@ -146,7 +146,7 @@ impl Group {
             let (member, id) = (component.member, component.record.id);
             if component.window().is_passed_before(heard, tail) {
                 // Told first, so that what it decides need not be remembered.
-                let from_epoch = component.window().from_epoch();
+                let from_epoch = component.window().happened_from();
                 records.push(Record::Watermark { member, component: id, id: heard, from_epoch });
             }
             let old = component.window().beyond(heard).filter(|(_, at)| *at < tail);

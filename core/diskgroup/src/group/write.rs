@@ -378,7 +378,7 @@ impl Group {
             }
             Record::Component { member, slot, .. } => {
                 let key =
-                    self.members[*member].slots[*slot as usize].expect("a slot is held until it is gone");
+                    self.members[*member].table.component_in(*slot).expect("a slot is held until it is gone");
                 return Answer::Component(ComponentKey(key));
             }
             Record::ComponentGone { .. } | Record::PageIntent { .. } => {}
@@ -456,12 +456,7 @@ impl Group {
         out.extend(self.scarcity.take_starved().into_iter().map(|work| lost(work.change().op)));
         out.extend(self.directs.drain().filter_map(|record| record.op).map(lost));
         out.extend(self.copies_held.drain().map(|work| lost(work.change().op)));
-        for read in self.reads.drain() {
-            if let Some(op) = read.op() {
-                out.push(Output::Done { op, result: Err(GroupError::DeviceLost) });
-            }
-        }
-        self.reads_waiting.clear();
+        out.extend(self.reads.take_all().into_iter().map(lost));
         for question in self.changed.drain() {
             out.push(Output::Done { op: question.op(), result: Err(GroupError::DeviceLost) });
         }
@@ -471,10 +466,7 @@ impl Group {
     /// A capacity device is lost: what only it could still do is dropped, so that the log does not wait for it.
     pub(super) fn fail_member_work(&mut self, member: u8, out: &mut Vec<Output>) {
         self.index.drop_device(member);
-        let pages: Vec<u32> = self.members[member].dirty_pages.iter().collect();
-        for page in pages {
-            self.members[member].dirty_pages.remove(page);
-        }
+        self.members[member].table.forget_dirty();
         self.members[member].is_unsynced = false;
         self.fail_page_waiters(member, out);
         self.retry_starved(out);

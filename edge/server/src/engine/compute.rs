@@ -125,3 +125,29 @@ fn work(receiver: &Receiver<Work>) {
         let _ = mailbox.send(Message::Computed(ticket, computed));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Pool;
+    use std::time::Duration;
+
+    #[test]
+    fn work_is_done_elsewhere_and_its_buffer_is_kept_until_the_result_is_taken() {
+        let (mailbox, inbox) = Mailbox::detached();
+        let mut computing = Computing::new(mailbox);
+        let pool = Pool::new(1 << 20);
+        let data = pool.take_zeroed(8192).expect("a fresh pool has a MiB");
+        let task = Task { computation: Computation::Checksums, data };
+        let expected = task.perform();
+        computing.hand_out(GroupKey(0), ComputeId(7), task).expect("nothing else is asked for");
+        let Ok(Message::Computed(ticket, computed)) = inbox.recv_timeout(Duration::from_secs(60)) else {
+            panic!("the worker answers")
+        };
+        assert_eq!((computed, pool.bytes_used()), (expected, 8192));
+        let under_way = computing.under_way.remove(ticket as usize);
+        assert_eq!(under_way.id, ComputeId(7));
+        drop(under_way);
+        assert_eq!(pool.bytes_used(), 0);
+    }
+}

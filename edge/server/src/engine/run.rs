@@ -59,6 +59,15 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
+    /// A mailbox without an engine, and what arrives in it.
+    #[cfg(test)]
+    pub(crate) fn detached() -> (Mailbox, Receiver<Message>) {
+        // SAFETY: a fresh descriptor that nobody else has.
+        let event = unsafe { OwnedFd::from_raw_fd(libc::eventfd(0, libc::EFD_CLOEXEC)) };
+        let (sender, inbox) = channel();
+        (Mailbox { sender, event: Arc::new(event) }, inbox)
+    }
+
     /// Delivers a message and wakes the thread.
     pub(crate) fn send(&self, message: Message) -> Result<(), EngineError> {
         self.sender.send(message).map_err(|_| EngineError::Stopped)?;

@@ -1,4 +1,5 @@
-//! Work of the processor of several hosts, done after a drawn delay; it is lost with its process.
+//! Work of the processor of several hosts, done at once or, in some seeds, after a drawn delay; it is lost with
+//! its process.
 
 use super::world::{Event, World};
 use diskgroup::{ComputeId, Task};
@@ -16,18 +17,21 @@ pub(crate) struct Late {
 
 impl World {
     pub(super) fn compute(&mut self, host: usize, group: GroupKey, id: ComputeId, task: Task) {
-        let incarnation = self.hosts[host].incarnation;
-        let delay = 10_000 + self.random.below(self.plan.device_ns);
-        self.later(delay, Event::Computed(Box::new(Late { host, incarnation, group, id, task })));
+        let late = Late { host, incarnation: self.hosts[host].incarnation, group, id, task };
+        match &mut self.plan.computing {
+            None => self.computed(&late),
+            Some(random) => {
+                let delay = 10_000 + random.below(20 * self.plan.device_ns);
+                self.later(delay, Event::Computed(Box::new(late)));
+            }
+        }
     }
 
     pub(super) fn computed(&mut self, late: &Late) {
-        let host = &self.hosts[late.host];
-        if host.incarnation == late.incarnation && host.node.is_some() {
+        let Late { host, group, id, .. } = *late;
+        if self.hosts[host].incarnation == late.incarnation && self.hosts[host].node.is_some() {
             let computed = late.task.perform();
-            self.with_node(late.host, |node, now, out| {
-                node.computed(now, late.group, late.id, computed, out)
-            });
+            self.with_node(host, |node, now, out| node.computed(now, group, id, computed, out));
         }
     }
 }

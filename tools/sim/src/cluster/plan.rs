@@ -25,6 +25,8 @@ pub struct Plan {
     pub network_ns: u64,
     /// See `network_ns`.
     pub device_ns: u64,
+    /// Where delays of the processor's work come from, if it is busy.
+    pub computing: Option<Random>,
     /// See `network_ns`.
     pub directory_ns: u64,
     /// The greatest pause of a guest between two requests.

@@ -222,6 +222,7 @@ impl World {
         let mut plan = Plan::draw(&mut random);
         plan.stage(&mut Random::new(seed ^ SCENES));
         plan.stand_in(&mut Random::new(seed ^ STAND_INS));
+        plan.computing = crate::computing::busy(seed);
         let mut hangs = Random::new(seed ^ HANGS);
         plan.hang(&mut hangs);
         let mut deafness = Random::new(seed ^ DEAFNESS);
@@ -453,8 +454,7 @@ impl World {
             }
             Event::Connect { from, to, session } => self.connect_arrives(from, to, session),
             Event::Connected { from, to, session, is_there } => {
-                let host = self.index_of(from);
-                self.with_node(host, |node, now, out| match is_there {
+                self.with_node(self.index_of(from), |node, now, out| match is_there {
                     true => node.connected(now, to, session, out),
                     false => node.disconnected(now, to, session, out),
                 });
