@@ -7,21 +7,26 @@
 
 mod asked;
 mod barrier;
+mod catching_up;
 mod change;
 mod copies;
 mod copy;
 mod happened;
+mod interface;
 mod lineage;
 mod member;
 mod member_set;
 mod opening;
 mod patience;
+mod place;
 mod read;
 mod record;
+mod recording;
+mod report;
 mod restore;
 mod resync;
-mod state;
 mod status;
+mod windows;
 mod work;
 
 use crate::limits;
@@ -30,425 +35,19 @@ use crate::roster::{OwnedBy, Roster};
 use crate::rules::Rule;
 pub(crate) use asked::Asked;
 use asked::{Question, Step};
-use base::request::{Buffers, Pieces, StatusRun};
-use base::rules::Rules;
-use base::units::BLOCK_SIZE;
-use base::{Buffer, ComponentId, DiskId, Instant, NodeId, RequestTag, WriteId};
+use base::{ComponentId, DiskId, Instant, NodeId, WriteId};
 use happened::{Happened, Known};
-use record::Recording;
-use rustc_hash::FxHashMap;
+pub use interface::{
+    Ask, Committed, End, Event, Failure, Input, Leases, LeftBecause, LinkChange, Lost, MemberState, Output,
+    OwnerState, Payload, Phase, Reply, Settings, Token,
+};
+use member::{At, Member};
+use place::Place;
+use recording::Recording;
 use slab::Slab;
-use smallvec::SmallVec;
-use state::Place;
-pub use state::{MemberState, OwnerState};
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Answer, Refusal, Request};
 use work::{Reader, Works};
-
-/// The caller's name for a change or a read; comes back with its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Token(pub u64);
-
-/// The owner's name for a request to a component; comes back with its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ask(pub u32);
-
-/// Until when this node may rely on what each other node granted it.
-#[derive(Debug, Default)]
-pub struct Leases {
-    until: FxHashMap<NodeId, Instant>,
-}
-
-impl Leases {
-    /// A node answered a message that was sent at `sent`, and granted.
-    pub fn granted(&mut self, node: NodeId, sent: Instant) {
-        let until = self.until.entry(node).or_default();
-        *until = (sent + limits::GRANT - limits::DRIFT_ALLOWANCE).max(*until);
-    }
-
-    /// The session with the node is over: what it granted counts no more.
-    pub fn lost(&mut self, node: NodeId) {
-        self.until.remove(&node);
-    }
-
-    fn is_live(&self, node: NodeId, now: Instant) -> bool {
-        self.until.get(&node).is_some_and(|until| *until > now)
-    }
-}
-
-/// What a change does.
-#[derive(Debug, Clone)]
-pub enum Payload {
-    /// Writes whole blocks.
-    Write {
-        /// Them.
-        data: Buffers,
-        /// CRC-32C of each, computed where the data entered.
-        checksums: SmallVec<[u32; 2]>,
-    },
-    /// Makes so many blocks read as zeroes.
-    Trim {
-        /// Blocks.
-        count: u16,
-    },
-}
-
-/// What an owner is run with.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// A MiB of zeroes: what a stand-in gets for a trim.
-    pub zeroes: Buffer,
-    /// Whether reads go to a component on the owner's own host when there is one.
-    pub prefers_local: bool,
-    /// Most blocks that one copy of a resync takes, 1..=256.
-    pub copy_blocks_max: u16,
-    /// Until when other nodes may be starting as this one did, and the directory be older than what they hold.
-    pub starts_until: Instant,
-    /// The safety rules that hold: all in a product build.
-    pub rules: Rules<Rule>,
-}
-
-impl Settings {
-    /// So many blocks of zeroes, 1..=256, with their checksums.
-    fn zero_blocks(&self, count: u16) -> (Buffers, SmallVec<[u32; 2]>) {
-        let zeroes = self.zeroes.slice(0, usize::from(count) * BLOCK_SIZE as usize);
-        let checksum = base::checksum::crc32c(&zeroes[..BLOCK_SIZE as usize]);
-        (smallvec::smallvec![zeroes], smallvec::smallvec![checksum; usize::from(count)])
-    }
-}
-
-/// How a link to another node changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkChange {
-    /// It can be used.
-    Up,
-    /// It broke; requests under way on it are answered `Err(Lost)` first.
-    Down,
-    /// As `Down`, after the node was silent for so long that nothing more is waited for.
-    Silent,
-    /// As `Silent`: the process of the node is known to have ended.
-    Ended,
-}
-
-/// The link over which a request went broke before its answer came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lost;
-
-/// The result of a compare-and-set.
-#[derive(Debug, Clone)]
-pub enum Committed {
-    /// The record is as asked, with this version now.
-    Done {
-        /// It.
-        version: u64,
-    },
-    /// The record has another version; this is what it says.
-    Conflict {
-        /// Its version.
-        version: u64,
-        /// What it says of replication.
-        roster: Roster,
-    },
-    /// Nobody knows.
-    Unknown,
-}
-
-/// What happens to an owner.
-#[derive(Debug)]
-pub enum Input {
-    /// Change blocks of one part of a place.
-    Change {
-        /// Comes back with the end.
-        token: Token,
-        /// The place.
-        place: u16,
-        /// Which MiB of it.
-        part: u32,
-        /// First block.
-        block: u16,
-        /// The guest's request that it is part of.
-        tag: RequestTag,
-        /// Whether another node forwarded it: then it may be submitted again.
-        is_forwarded: bool,
-        /// What.
-        payload: Payload,
-    },
-    /// Read blocks of one part of a place.
-    Read {
-        /// Comes back with the end.
-        token: Token,
-        /// The place.
-        place: u16,
-        /// Which MiB of it.
-        part: u32,
-        /// First block.
-        block: u16,
-        /// Blocks.
-        count: u16,
-    },
-    /// Tell which blocks of some parts of a place are allocated.
-    Status {
-        /// Comes back with the end.
-        token: Token,
-        /// The place.
-        place: u16,
-        /// The first part.
-        part: u32,
-        /// Parts, 1..=[`wire::limits::ALLOCATION_PARTS_MAX`].
-        count: u16,
-    },
-    /// A request was answered.
-    Answered {
-        /// Which.
-        ask: Ask,
-        /// How.
-        answer: Result<Answer, Lost>,
-    },
-    /// A link changed.
-    Link {
-        /// To which node.
-        node: NodeId,
-        /// How.
-        change: LinkChange,
-    },
-    /// A component promised a greater epoch.
-    Superseded,
-    /// A compare-and-set ended.
-    Committed(Committed),
-    /// The record as it is, because it was asked for or because somebody else changed it; `None` if the disk is gone.
-    Recorded {
-        /// Version and roster.
-        record: Option<(u64, Roster)>,
-    },
-    /// The directory did not answer.
-    FetchFailed,
-    /// So many bytes more may be copied to components that are brought up to date.
-    Pace {
-        /// Bytes.
-        bytes: u64,
-    },
-    /// Whether guests of this node use the disk.
-    Used {
-        /// It.
-        is_used: bool,
-    },
-    /// The device of a component has room again.
-    Room {
-        /// The component.
-        component: ComponentId,
-    },
-    /// Whoever asked for these changes is gone: those that have not begun are not to happen any more.
-    Abandon {
-        /// Which.
-        token: Token,
-    },
-    /// Let go of the disk.
-    Release,
-}
-
-/// What an owner wants done.
-#[derive(Debug)]
-pub enum Output {
-    /// A request for a component on that node, which may be the owner's own.
-    Send {
-        /// The node.
-        node: NodeId,
-        /// Comes back with the answer.
-        ask: Ask,
-        /// What.
-        request: Request,
-    },
-    /// A change or read ended.
-    Done {
-        /// Which.
-        token: Token,
-        /// How.
-        result: Result<Reply, Failure>,
-    },
-    /// Set the record if it still has that version.
-    Commit {
-        /// The version.
-        expected: u64,
-        /// What it shall say.
-        roster: Roster,
-    },
-    /// Read the record.
-    Fetch,
-    /// Something happened.
-    Event(Event),
-}
-
-/// How a change or read ended well.
-#[derive(Debug, Clone)]
-pub enum Reply {
-    /// It is stable on all that count.
-    Changed,
-    /// What was read.
-    Data(Pieces),
-    /// What is allocated, in runs of bytes that cover the first parts of what was asked for: at least one.
-    Allocation(Vec<StatusRun>),
-}
-
-/// How a change or read ended badly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
-    /// No component has room.
-    NoSpace,
-    /// The blocks are damaged on every component that counts.
-    Damaged,
-    /// This node owns the disk no more: to be asked of the owner then. It may have happened.
-    Unowned,
-    /// Whoever asked is gone. It has not happened.
-    Abandoned,
-}
-
-/// Why an owner ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// It was asked to.
-    Released,
-    /// Another took over, or the claim was lost to another.
-    Superseded,
-    /// A component has promised a greater epoch than this owner's, or was told of changes of its epoch before it served. The record
-    /// that names an owner in that epoch came before the promise. A record that knows none is older than the component.
-    SupersededBy {
-        /// Which.
-        component: ComponentId,
-        /// The epoch that a record has at least which is not older.
-        epoch: u32,
-    },
-    /// A component holds acknowledged changes that those which count lack: a person decides which are kept.
-    Diverged,
-    /// The disk is gone.
-    Deleted,
-    /// The record has places that it had not before: the disk is to be opened anew.
-    Reshaped,
-    /// No active component of a place can be reached any more, and one that was absent is there again, with its stand-in: the
-    /// disk is to be opened anew.
-    Restoring,
-}
-
-/// Something that people, or the node, should know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// The disk is served from now on.
-    Serving {
-        /// In this epoch.
-        epoch: u32,
-        /// Changes that were rolled forward.
-        rolled: u32,
-    },
-    /// The owner is over; its requests are returned.
-    Ended(End),
-    /// A component is out of the active set.
-    Left {
-        /// Which.
-        component: ComponentId,
-        /// Why.
-        why: LeftBecause,
-    },
-    /// A component is in the active set again.
-    Joined {
-        /// Which.
-        component: ComponentId,
-        /// Bytes that were copied for it.
-        copied_bytes: u64,
-        /// When its resync began.
-        began: Instant,
-    },
-    /// A component stands in for another: together they have all that was acknowledged.
-    StandsIn {
-        /// Which.
-        component: ComponentId,
-        /// For which.
-        of: ComponentId,
-        /// Bytes that were copied for it.
-        copied_bytes: u64,
-        /// When that began.
-        began: Instant,
-    },
-    /// No active component of a place can be reached: what is left is put together from a component and its stand-in.
-    RestoreBegan {
-        /// The component that becomes active.
-        component: ComponentId,
-        /// Its stand-in.
-        stand_in: ComponentId,
-    },
-    /// A component holds acknowledged changes that those which count lack.
-    Diverged {
-        /// Which.
-        component: ComponentId,
-    },
-    /// A component is being brought up to date.
-    ResyncBegan {
-        /// Which.
-        component: ComponentId,
-        /// Whether from nothing.
-        is_rebuild: bool,
-    },
-    /// A component cannot be brought up to date now.
-    ResyncFailed {
-        /// Which.
-        component: ComponentId,
-        /// Why.
-        why: LeftBecause,
-    },
-    /// A damaged range was written again from another component.
-    Repaired {
-        /// Where it was damaged.
-        component: ComponentId,
-        /// Blocks.
-        blocks: u16,
-    },
-}
-
-/// Why a component does not count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum LeftBecause {
-    /// Its node cannot be reached.
-    #[error("its host cannot be reached")]
-    Unreachable,
-    /// Its node answers, and it does not: its device hangs.
-    #[error("it does not answer, though its host does: its device hangs")]
-    Stuck,
-    /// Its node refused.
-    #[error("{0}")]
-    Refused(Refusal),
-    /// It lacks changes that all components which counted had acknowledged: its device lost them, or it did not count then and the
-    /// record is older than that.
-    #[error(
-        "it lacks acknowledged changes: its device lost writes, or the directory is older than the devices"
-    )]
-    LostWrites,
-    /// It holds acknowledged changes that those which count lack.
-    #[error("it holds acknowledged changes that the other copies lack: the disk is diverged")]
-    Diverged,
-    /// The directory says so.
-    #[error("the directory says so")]
-    Directory,
-}
-
-impl LeftBecause {
-    /// Whether its device has no room for it.
-    pub fn is_no_room(self) -> bool {
-        matches!(self, LeftBecause::Refused(Refusal::NoSpace | Refusal::NoSlot))
-    }
-}
-
-/// Where an owner is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// The record does not name it yet.
-    Claiming,
-    /// Components are being opened, or the window is being decided.
-    Opening,
-    /// Changes and reads are served.
-    Serving,
-    /// What is under way ends; then the record is told.
-    Releasing,
-    /// It is over.
-    Ended,
-}
 
 /// The state machine.
 #[derive(Debug)]
@@ -795,6 +394,34 @@ impl Owner {
         let place = &self.places[place as usize];
         let sequence = place.in_flight.keys().next().map_or(place.sequence, |first| first - 1);
         WriteId { epoch: self.epoch, sequence }
+    }
+
+    /// A device has room again: what waits for that does not have to wait any longer.
+    pub(crate) fn has_room(&mut self, component: ComponentId) {
+        let now = self.now;
+        for at in self.all() {
+            let member = self.member_mut(at);
+            let waits = member.trouble.is_some_and(LeftBecause::is_no_room);
+            if member.component == component && waits && !member.is_gone() {
+                member.has_room(now);
+            }
+        }
+    }
+
+    pub(crate) fn member(&self, at: At) -> &Member {
+        &self.places[at.place as usize].members[at.member as usize]
+    }
+
+    pub(crate) fn member_mut(&mut self, at: At) -> &mut Member {
+        &mut self.places[at.place as usize].members[at.member as usize]
+    }
+
+    /// All members, in order.
+    pub(crate) fn all(&self) -> Vec<At> {
+        let of_place = |(place, one): (u16, &Place)| {
+            (0..one.members.len() as u8).map(move |member| At { place, member })
+        };
+        (0u16..).zip(&self.places).flat_map(of_place).collect()
     }
 }
 

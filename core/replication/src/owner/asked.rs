@@ -1,15 +1,16 @@
 //! What requests to components were for, and their answers by what was asked.
 
-use super::Lost;
 use super::copy::CopyWork;
-use super::member::Opened;
-use super::state::At;
+use super::interface::Lost;
+use super::member::{At, Opened};
+use super::resync::Listing;
 use super::work::{Key, ReadWork, StatusWork};
 use base::Instant;
-use base::request::{Pieces, StatusRun};
+use base::checksum::crc32c;
+use base::request::{Piece, Pieces, StatusRun};
+use base::units::BLOCK_SIZE;
 use smallvec::SmallVec;
-use std::collections::VecDeque;
-use wire::{Answer, PartVersions, Refusal};
+use wire::{Answer, Refusal};
 
 /// A request that is under way.
 #[derive(Debug)]
@@ -128,12 +129,17 @@ pub(crate) struct Data {
     pub(crate) checksums: SmallVec<[u32; 2]>,
 }
 
-/// What a component said of the versions of its parts.
-#[derive(Debug)]
-pub(crate) struct Listing {
-    pub(crate) parts: VecDeque<PartVersions>,
-    /// Where the next listing begins; none if this one was the last.
-    pub(crate) next: Option<u32>,
+impl Data {
+    /// Whether every block is as its checksum says.
+    pub(crate) fn is_intact(&self) -> bool {
+        let mut expected = self.checksums.iter();
+        let bytes = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Bytes(buffer) => Some(buffer),
+            Piece::Hole(_) => None,
+        });
+        let mut blocks = bytes.flat_map(|buffer| buffer.chunks_exact(BLOCK_SIZE as usize));
+        blocks.all(|block| expected.next() == Some(&crc32c(block))) && expected.next().is_none()
+    }
 }
 
 /// The answer to something that was to be done: back-pressure of the component's group, 0..=255.

@@ -9,35 +9,15 @@
 //! Nobody knows which of the changes that were under way the other one got. So the place is given a change of nothing, which it cannot have,
 //! and the watermark is made stable up to that. Where the window has no room for it, the changes under way come first.
 
-use super::asked::Unanswered;
-use super::member::OutAs;
+use super::Owner;
+use super::asked::{Asked, Unanswered};
+use super::interface::{LeftBecause, Phase};
+use super::member::{At, OutAs};
 use super::member_set::MemberSet;
-use super::state::{At, Place};
-use super::{Asked, LeftBecause, Owner, Phase};
+use super::place::Barrier;
 use crate::rules::Rule;
 use base::WriteId;
-use base::rules::Rules;
 use wire::{Refusal, Request};
-
-/// Changes of a place that wait for a watermark to be stable.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Barrier {
-    /// The first change that a component which left may lack: this one and later ones are not acknowledged yet.
-    sequence: u64,
-    /// The last change that it may have.
-    last: u64,
-    /// The watermark that is being made stable, and which attempt this is.
-    stage: Option<(u64, u32)>,
-    /// Components that have not made it stable.
-    waiting: MemberSet,
-}
-
-impl Place {
-    /// Whether a change may not be acknowledged yet, whoever has it.
-    pub(crate) fn holds_back(&self, sequence: u64) -> bool {
-        self.barrier.as_ref().is_some_and(|barrier| sequence >= barrier.sequence)
-    }
-}
 
 impl Owner {
     /// A component that counted is out, and what it had not answered waits for it no more.
@@ -124,15 +104,5 @@ impl Owner {
                 self.want_out(at, OutAs::Absent, why);
             }
         }
-    }
-}
-
-impl Place {
-    /// Whether all that count serve, and have every change up to that one; a change that is not given yet is waited for.
-    fn all_have_through(&self, sequence: u64) -> bool {
-        let waited_for = self.waited_for(Rules::ALL);
-        self.sequence >= sequence
-            && self.counting().all(|(_, one)| one.is_open() && one.wish.is_none())
-            && self.in_flight.range(..=sequence).all(|(_, change)| change.is_with_all(waited_for))
     }
 }

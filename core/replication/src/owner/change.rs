@@ -1,63 +1,20 @@
 //! Changes: locked, numbered, sent to all that count or are brought up to date, acknowledged when all that count have them.
 
-use super::asked::Unanswered;
+use super::Owner;
+use super::asked::{Asked, Unanswered};
 use super::happened::Known;
-use super::member::OutAs;
+use super::interface::{Failure, Input, LeftBecause, Output, Payload, Phase, Reply, Token};
+use super::member::{At, OutAs};
 use super::member_set::MemberSet;
+use super::place::InFlight;
 use super::resync::Resync;
-use super::state::At;
 use super::work::{ChangeStage, ChangeWork, Key, Reader, Work};
-use super::{Asked, Failure, Input, LeftBecause, Output, Owner, Payload, Phase, Reply, Token};
 use crate::limits;
 use crate::locks::{Hold, LockKey, Range};
 use crate::rules::Rule;
-use base::units::BLOCK_SIZE;
 use base::{RequestTag, WriteId};
 use smallvec::SmallVec;
 use wire::{Entry, EntryKind, Refusal, Request};
-
-/// A change that some component has not answered.
-#[derive(Debug)]
-pub(crate) struct InFlight {
-    /// The work that holds its range; none of a change of nothing.
-    work: Option<Key<ChangeWork>>,
-    range: Range,
-    tag: RequestTag,
-    payload: Payload,
-    /// Members that have not answered.
-    waiting: MemberSet,
-    /// Members that have no room.
-    full: MemberSet,
-    resends: u8,
-}
-
-impl InFlight {
-    /// Whether the member is waited for, or has no room.
-    pub(crate) fn names(&self, member: u8) -> bool {
-        self.waiting.union(self.full).contains(member)
-    }
-
-    /// Whether all of these members have it.
-    pub(crate) fn is_with_all(&self, members: MemberSet) -> bool {
-        !self.waiting.intersects(members)
-    }
-}
-
-impl Payload {
-    fn blocks(&self) -> u16 {
-        match self {
-            Payload::Write { checksums, .. } => checksums.len() as u16,
-            Payload::Trim { count } => *count,
-        }
-    }
-
-    fn bytes(&self) -> u64 {
-        match self {
-            Payload::Write { checksums, .. } => checksums.len() as u64 * BLOCK_SIZE,
-            Payload::Trim { .. } => 0,
-        }
-    }
-}
 
 impl Owner {
     pub(crate) fn change(&mut self, (token, is_forwarded): (Token, bool), change: Known, payload: Payload) {
@@ -469,6 +426,18 @@ impl Owner {
                     self.send(node, Asked::Settle, request);
                 }
             }
+        }
+    }
+
+    /// Whether a change has happened already.
+    pub(crate) fn has_happened(&self, change: &Known) -> bool {
+        self.holds(Rule::ApplyOnce) && self.happened.contains(change)
+    }
+
+    /// A change of another node's guest has ended. Those of this node's own guests are not submitted to this owner again.
+    pub(crate) fn note_ended(&mut self, change: Known) {
+        if change.tag != RequestTag::default() {
+            self.happened.ended(change);
         }
     }
 }

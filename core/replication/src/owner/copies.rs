@@ -4,12 +4,13 @@
 //! than one of those. The slices of a whole part go out as each is read, and the node that gets them puts them together again (`node`'s
 //! `gather`): only a whole part goes straight to where it stays.
 
-use super::asked::{Data, Step, Unanswered};
+use super::Owner;
+use super::asked::{Asked, Data, Step, Unanswered};
 use super::copy::{CopyFailure, CopyWork, Holes, NoteRead, Purpose, Slice};
+use super::interface::{Event, LeftBecause, Output};
+use super::member::At;
 use super::resync::Kind;
-use super::state::At;
 use super::work::Key;
-use super::{Asked, Event, LeftBecause, Owner};
 use crate::locks::{Hold, Range};
 use crate::rules::Rule;
 use base::WriteId;
@@ -90,7 +91,7 @@ impl Owner {
 
     pub(crate) fn copy_read(&mut self, key: Key<CopyWork>, at: At, answer: Result<Data, Unanswered>) {
         match answer {
-            Ok(data) if super::read::verify(&data.pieces, &data.checksums) => {
+            Ok(data) if data.is_intact() => {
                 let NoteRead { due, goes_on } =
                     self.works.copies[key].note_read(data.pieces, &data.checksums);
                 if let Some(slice) = due {
@@ -202,7 +203,7 @@ impl Owner {
         match (copy.attempt(), outcome) {
             (None, Ok(())) => {
                 self.repaired_blocks += u64::from(range.count);
-                self.out.push(super::Output::Event(Event::Repaired { component, blocks: range.count }));
+                self.out.push(Output::Event(Event::Repaired { component, blocks: range.count }));
             }
             (Some(_), Ok(())) => self.copied_bytes += bytes,
             (_, Err(_)) => {}

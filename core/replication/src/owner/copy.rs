@@ -2,9 +2,8 @@
 //!
 //! It decides what is read next, from whom, and when what was read is put; the owner asks the components.
 
-use super::member::Member;
+use super::member::{At, Member};
 use super::member_set::MemberSet;
-use super::state::At;
 use crate::limits;
 use crate::locks::Range;
 use base::WriteId;

@@ -5,15 +5,11 @@
 //! tag is known is answered and not done. Known are the changes in the windows that a new owner found, with some before
 //! them, and those of other nodes' guests that this owner has ended.
 
-use super::Owner;
-use super::opening::decided;
 use crate::limits;
-use crate::rules::Rule;
 use base::RequestTag;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
-use wire::Entry;
 
 /// One change of a request: requests are cut into changes in the same way each time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,47 +63,18 @@ pub(crate) struct Happened {
 }
 
 impl Happened {
-    fn contains(&self, change: &Known) -> bool {
+    pub(crate) fn contains(&self, change: &Known) -> bool {
         self.taken_over.contains(change)
             || self.since.get(&change.tag.source()).is_some_and(|recent| recent.known.contains(change))
     }
 
-    fn ended(&mut self, change: Known) {
+    pub(crate) fn ended(&mut self, change: Known) {
         self.since.entry(change.tag.source()).or_default().ended(change);
     }
-}
 
-impl Owner {
-    /// Whether a change has happened already.
-    pub(crate) fn has_happened(&self, change: &Known) -> bool {
-        self.holds(Rule::ApplyOnce) && self.happened.contains(change)
-    }
-
-    /// A change of another node's guest has ended. Those of this node's own guests are not submitted to this owner again.
-    pub(crate) fn note_ended(&mut self, change: Known) {
-        if change.tag != RequestTag::default() {
-            self.happened.ended(change);
-        }
-    }
-
-    /// The windows are decided: what the components that count told of has happened.
-    pub(crate) fn note_taken_over(&mut self) {
-        for (place, state) in (0u16..).zip(&self.places) {
-            let decided = decided(state);
-            // Of an epoch before that, a component may have kept what a resync has undone.
-            let has_happened =
-                |entry: &&Entry| entry.has_happened || entry.id > decided || entry.id.epoch == decided.epoch;
-            let is_change = |entry: &&Entry| entry.count > 0 && entry.tag != RequestTag::default();
-            let told = state.counting().filter_map(|(_, member)| member.opened());
-            let entries = told.flat_map(|opened| &opened.entries);
-            let entries = entries.filter(is_change).filter(has_happened);
-            self.happened.taken_over.extend(entries.map(|entry| Known {
-                tag: entry.tag,
-                place,
-                part: entry.part,
-                block: entry.block,
-            }));
-        }
+    /// These were found in the windows.
+    pub(crate) fn take_over(&mut self, changes: impl Iterator<Item = Known>) {
+        self.taken_over.extend(changes);
     }
 }
 

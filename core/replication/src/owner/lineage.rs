@@ -5,36 +5,17 @@
 //! would be laid over acknowledged changes, and what it has beyond would never be looked at. So it is told apart before anything is
 //! copied, and the disk waits for a person.
 
-use super::asked::{Listing, Unanswered};
-use super::member::Member;
-use super::opening::{contiguous_end, decided, opened};
-use super::state::At;
-use super::{Asked, Event, LeftBecause, Owner};
+use super::Owner;
+use super::asked::{Asked, Unanswered};
+use super::interface::{Event, LeftBecause, Output};
+use super::member::{At, Proof};
+use super::resync::Listing;
+use super::windows::{contiguous_end, decided, opened};
 use crate::limits;
-use crate::roster::{Ceiling, Roster};
+use crate::roster::Ceiling;
 use crate::rules::Rule;
 use base::WriteId;
 use wire::{PartVersions, Request, Versions};
-
-/// What its versions have to tell of a component: whether it has changes after `ceiling` that it knows to be decided.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Proof {
-    attempt: u32,
-    ceiling: WriteId,
-    watermark: WriteId,
-}
-
-impl Member {
-    /// Notes what was found out of what it may know; says whether that has to be recorded at once.
-    pub(super) fn tell_ceiling(&self, roster: &mut Roster) -> bool {
-        let Some(recorded) = roster.members.iter_mut().find(|one| one.component == self.component) else {
-            return false;
-        };
-        recorded.ceiling =
-            if self.has_diverged { Ceiling::Passed } else { self.ceiling.max(recorded.ceiling) };
-        self.has_diverged
-    }
-}
 
 impl Owner {
     /// What a component that is about to leave may know to be decided at most.
@@ -128,6 +109,6 @@ impl Owner {
         member.has_diverged = true;
         member.trouble = Some(LeftBecause::Diverged);
         let component = member.component;
-        self.out.push(super::Output::Event(Event::Diverged { component }));
+        self.out.push(Output::Event(Event::Diverged { component }));
     }
 }

@@ -3,14 +3,20 @@
 //! The record decides who counts, so [`State`] follows the record alone. What the record is to say is a [`Wish`]; the session with
 //! the component's node comes and goes beside both. All transitions are methods here, and each predicate is defined once.
 
-use super::LeftBecause;
-use super::lineage::Proof;
+use super::interface::LeftBecause;
 use super::resync::Resync;
 use crate::limits;
-use crate::roster::{self, Ceiling, Role, Standing};
+use crate::roster::{self, Ceiling, Role, Roster, Standing};
 use base::{ComponentId, Instant, NodeId, WriteId};
 use std::time::Duration;
 use wire::Entry;
+
+/// Names a member: its place, and its index there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct At {
+    pub(crate) place: u16,
+    pub(crate) member: u8,
+}
 
 /// What a component said when it was opened.
 #[derive(Debug)]
@@ -85,6 +91,14 @@ enum Session {
     },
     /// The record does not name it any more, and it is not asked again.
     Over,
+}
+
+/// What its versions have to tell of a component: whether it has changes after `ceiling` that it knows to be decided.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Proof {
+    pub(crate) attempt: u32,
+    pub(crate) ceiling: WriteId,
+    pub(crate) watermark: WriteId,
 }
 
 /// A component of a place.
@@ -242,6 +256,16 @@ impl Member {
     pub(crate) fn forget(&mut self) {
         (self.state, self.session) = (State::Gone, Session::Over);
         (self.wish, self.may_join) = (None, false);
+    }
+
+    /// Notes what was found out of what it may know; says whether that has to be recorded at once.
+    pub(crate) fn tell_ceiling(&self, roster: &mut Roster) -> bool {
+        let Some(recorded) = roster.members.iter_mut().find(|one| one.component == self.component) else {
+            return false;
+        };
+        recorded.ceiling =
+            if self.has_diverged { Ceiling::Passed } else { self.ceiling.max(recorded.ceiling) };
+        self.has_diverged
     }
 
     /// A transaction is begun that counts it.

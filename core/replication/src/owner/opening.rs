@@ -4,39 +4,19 @@
 //! lack is rolled forward, with its id; then all of them make the watermark (epoch, 0) stable. Stand-ins take part in all
 //! that as active components do.
 
-use super::asked::{Data, Unanswered};
-use super::member::{CountedAs, Member, Opened, OutAs, Wish};
-use super::member_set::MemberSet;
-use super::state::{At, Place};
-use super::{Asked, End, Event, LeftBecause, Output, Owner, Phase};
+use super::Owner;
+use super::asked::{Asked, Data, Unanswered};
+use super::happened::Known;
+use super::interface::{End, Event, LeftBecause, LinkChange, Output, Phase};
+use super::member::{At, CountedAs, Member, Opened, OutAs, Wish};
+use super::place::{Deciding, Roll};
+use super::windows::{decided, is_contiguous, opened, rolls};
 use crate::limits;
 use crate::roster::Standing;
 use crate::rules::Rule;
 use base::WriteId;
 use base::request::{Buffers, Piece};
-use std::collections::BTreeMap;
 use wire::{Entry, EntryKind, Refusal, Request};
-
-/// A change that a component lacks.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Roll {
-    entry: Entry,
-    source: u8,
-    target: u8,
-}
-
-/// The window of a place being decided.
-#[derive(Debug)]
-pub(crate) struct Deciding {
-    pub(crate) attempt: u32,
-    rolls: Vec<Roll>,
-    /// Rolls that have not ended.
-    rolls_left: usize,
-    /// Components that have not made the first watermark stable.
-    settles_left: u32,
-    /// The member that is restored when all is rolled forward, instead of that.
-    restores: Option<u8>,
-}
 
 impl Owner {
     pub(crate) fn start_opening(&mut self) {
@@ -132,15 +112,15 @@ impl Owner {
         }
     }
 
-    pub(crate) fn link_changed(&mut self, node: base::NodeId, change: super::LinkChange) {
-        let is_up = change == super::LinkChange::Up;
+    pub(crate) fn link_changed(&mut self, node: base::NodeId, change: LinkChange) {
+        let is_up = change == LinkChange::Up;
         match is_up {
             true => self.up.insert(node),
             false => self.up.remove(&node),
         };
         let now = self.now;
         let silent = base::Instant(now.0.saturating_sub(limits::RECONNECT.as_nanos() as u64));
-        let is_final = matches!(change, super::LinkChange::Silent | super::LinkChange::Ended);
+        let is_final = matches!(change, LinkChange::Silent | LinkChange::Ended);
         let since = if is_final { silent } else { now };
         for at in self.all() {
             let member = self.member_mut(at);
@@ -148,9 +128,9 @@ impl Owner {
                 continue;
             }
             match change {
-                super::LinkChange::Down | super::LinkChange::Silent => member.unheard_since = Some(now),
-                super::LinkChange::Ended => member.unheard_since = None,
-                super::LinkChange::Up => {} // It is heard once it answers.
+                LinkChange::Down | LinkChange::Silent => member.unheard_since = Some(now),
+                LinkChange::Ended => member.unheard_since = None,
+                LinkChange::Up => {} // It is heard once it answers.
             }
             if member.is_open() || member.is_opening() {
                 member.down(since, now);
@@ -469,60 +449,24 @@ impl Owner {
             }
         }
     }
-}
 
-pub(super) fn opened(member: &Member) -> &Opened {
-    member.opened().expect("a window is decided when all have told theirs")
-}
-
-/// The greatest id that any component that counts knows to be decided: by what its owner told it, or because that had so many
-/// changes after it that it cannot be undecided.
-pub(super) fn decided(place: &Place) -> WriteId {
-    let spans = |opened: &Opened| {
-        opened.entries.iter().filter(|entry| entry.is_span()).map(Entry::last).max().unwrap_or_default()
-    };
-    let known = |opened: &Opened| opened.watermark.max(spans(opened));
-    place.counting().filter_map(|(_, one)| Some(known(one.opened()?))).max().unwrap_or_default()
-}
-
-/// Whether a component holds every change between its watermark and what is decided (invariant 13). Ids of one epoch
-/// have no gaps. Where the epochs differ, the new owner's first watermark was under way, which came after all; no change was decided
-/// in the later epoch before all that counted had it.
-pub(super) fn is_contiguous(opened: &Opened, decided: WriteId, trusts_epochs: bool) -> bool {
-    let is_first = decided.sequence == 0 || trusts_epochs;
-    if opened.watermark >= decided || (opened.watermark.epoch != decided.epoch && is_first) {
-        return true;
-    }
-    contiguous_end(opened) >= decided
-}
-
-/// The last id up to which a component shows every change after its watermark.
-pub(super) fn contiguous_end(opened: &Opened) -> WriteId {
-    // They are in the order of their ids, but for what was rolled forward to this component just now.
-    let mut held: Vec<&Entry> = opened.entries.iter().filter(|entry| !entry.is_cut()).collect();
-    held.sort_unstable_by_key(|entry| entry.id);
-    let follows = |through: WriteId, entry: &Entry| {
-        let next = WriteId { sequence: through.sequence.saturating_add(1), ..through };
-        if entry.id <= next && entry.last() >= next { entry.last() } else { through }
-    };
-    held.into_iter().fold(opened.watermark, follows)
-}
-
-/// What must be rolled forward among members, all open, by id.
-pub(super) fn rolls(members: &[(u8, &Member)], decided: WriteId) -> Vec<Roll> {
-    let mut window: BTreeMap<WriteId, (Entry, MemberSet)> = BTreeMap::new();
-    for (member, one) in members {
-        // Spans and cuts tell of nothing beyond what is decided that could be rolled forward.
-        let is_undecided = |entry: &&Entry| entry.id > decided && !entry.is_span() && !entry.is_cut();
-        for entry in opened(one).entries.iter().filter(is_undecided) {
-            window.entry(entry.id).or_insert((*entry, MemberSet::EMPTY)).1.insert(*member);
+    /// The windows are decided: what the components that count told of has happened.
+    pub(crate) fn note_taken_over(&mut self) {
+        for (place, state) in (0u16..).zip(&self.places) {
+            let decided = decided(state);
+            // Of an epoch before that, a component may have kept what a resync has undone.
+            let has_happened =
+                |entry: &&Entry| entry.has_happened || entry.id > decided || entry.id.epoch == decided.epoch;
+            let is_change = |entry: &&Entry| entry.count > 0 && entry.tag != base::RequestTag::default();
+            let told = state.counting().filter_map(|(_, member)| member.opened());
+            let entries = told.flat_map(|opened| &opened.entries);
+            let entries = entries.filter(is_change).filter(has_happened);
+            self.happened.take_over(entries.map(|entry| Known {
+                tag: entry.tag,
+                place,
+                part: entry.part,
+                block: entry.block,
+            }));
         }
     }
-    let mut rolls = Vec::new();
-    for (entry, holders) in window.values() {
-        let source = holders.iter().next().expect("a member told of it");
-        let lacking = members.iter().map(|(member, _)| *member).filter(|member| !holders.contains(*member));
-        rolls.extend(lacking.map(|target| Roll { entry: *entry, source, target }));
-    }
-    rolls
 }

@@ -11,11 +11,11 @@
 //! when all that it was asked before has ended (`Stage::Draining` in `components.rs`); what it holds beyond is undone as after any
 //! other absence. So the range of a copy is let go of only when its target serves this owner no more.
 
-use super::asked::{Question, Step, Unanswered};
-use super::member::{Member, OutAs};
-use super::state::At;
+use super::Owner;
+use super::asked::{Asked, Question, Step, Unanswered};
+use super::interface::LeftBecause;
+use super::member::{At, Member, OutAs};
 use super::work::{Key, ReadWork, Reader};
-use super::{Asked, LeftBecause, Owner};
 use crate::limits;
 use crate::rules::Rule;
 use base::Instant;

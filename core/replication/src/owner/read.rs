@@ -1,19 +1,18 @@
 //! Reads: under a shared range lock, with the leases of all that may be active, from one of them.
 
-use super::asked::{Data, Step, Unanswered};
+use super::Owner;
+use super::asked::{Asked, Data, Step, Unanswered};
 use super::copy::{Holes, Purpose};
-use super::member::{Member, OutAs};
+use super::interface::{Failure, Leases, LeftBecause, Output, Reply, Token};
+use super::member::{At, Member, OutAs};
 use super::member_set::MemberSet;
-use super::state::{At, Place};
+use super::place::Place;
 use super::work::{Key, ReadWork, Reader};
-use super::{Asked, Failure, Leases, Output, Owner, Reply, Token};
 use crate::limits;
 use crate::locks::{Hold, Range};
 use crate::rules::Rule;
 use base::WriteId;
-use base::checksum::crc32c;
-use base::request::{Piece, Pieces};
-use base::units::BLOCK_SIZE;
+use base::request::Pieces;
 use smallvec::SmallVec;
 use wire::{Refusal, Request};
 
@@ -147,12 +146,12 @@ impl Owner {
         leases: &Leases,
     ) {
         match answer {
-            Ok(Data { pieces, checksums }) => {
+            Ok(data) => {
                 let is_remote = self.member(at).node != self.me.node;
-                if is_remote && !verify(&pieces, &checksums) {
+                if is_remote && !data.is_intact() {
                     return self.read_again(key, leases); // Damaged on the way.
                 }
-                return self.read_done(key, at, pieces, leases);
+                return self.read_done(key, at, data.pieces, leases);
             }
             Err(Unanswered::Refused(Refusal::Damaged)) => {
                 // Another is asked, and what it has mends the damage.
@@ -174,7 +173,7 @@ impl Owner {
 
     /// A component's device is out of service: it can hold nothing any more.
     pub(crate) fn unreadable(&mut self, at: At, refusal: Refusal) {
-        let why = super::LeftBecause::Refused(refusal);
+        let why = LeftBecause::Refused(refusal);
         self.member_mut(at).trouble = Some(why);
         self.want_out(at, OutAs::Absent, why);
         let now = self.now;
@@ -275,17 +274,6 @@ fn source(readable: &[Readable], part: u32) -> Option<u8> {
     let fit: SmallVec<[&Readable; 4]> = readable.iter().filter(|one| !is_slow(one, readable)).collect();
     let spread = || fit.get(part as usize % fit.len().max(1)).copied();
     near.or_else(spread).map(|one| one.index)
-}
-
-/// Whether every block in `pieces` is as its checksum says.
-pub(crate) fn verify(pieces: &Pieces, checksums: &[u32]) -> bool {
-    let mut expected = checksums.iter();
-    let bytes = pieces.iter().filter_map(|piece| match piece {
-        Piece::Bytes(buffer) => Some(buffer),
-        Piece::Hole(_) => None,
-    });
-    let mut blocks = bytes.flat_map(|buffer| buffer.chunks_exact(BLOCK_SIZE as usize));
-    blocks.all(|block| expected.next() == Some(&crc32c(block))) && expected.next().is_none()
 }
 
 #[cfg(test)]

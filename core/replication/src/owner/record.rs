@@ -8,68 +8,18 @@
 //! component that is not heard leaves only once the directory has answered since; and an owner that hears no other node, and
 //! whose disk no guest here uses, leaves that to others for a while.
 
-use super::member::{Member, OutAs, Wish};
-use super::opening::decided;
+use super::Owner;
+use super::interface::{Committed, End, Event, LeftBecause, Output, Phase};
+use super::member::{At, Member, OutAs, Wish};
+use super::place::Place;
+use super::recording::Pending;
 use super::resync::Resync;
-use super::state::{At, Place};
-use super::{Committed, End, Event, LeftBecause, Output, Owner, Phase};
+use super::windows::decided;
 use crate::limits;
 use crate::locks::Locks;
 use crate::roster::{Ceiling, Roster, Standing};
 use crate::rules::Rule;
 use base::{Instant, WriteId};
-
-/// What is under way with the directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Pending {
-    Nothing,
-    /// The record shall say this.
-    Commit(Roster),
-    /// The record is being read, or will be at `retry_at`.
-    Fetch,
-}
-
-/// What is known of the record.
-#[derive(Debug)]
-pub(crate) struct Recording {
-    pub(crate) version: u64,
-    pub(crate) roster: Roster,
-    pending: Pending,
-    /// Whether the record names this owner.
-    pub(crate) is_claimed: bool,
-    pub(crate) retry_at: Option<Instant>,
-    /// Whether a transaction whose outcome is unknown may yet take effect: as long as the record has the version that it
-    /// expects. Only another transaction that takes effect, or fails, rules that out.
-    is_unsettled: bool,
-    /// When the directory answered last, or told of the record.
-    heard_at: Instant,
-    /// A later record that was heard of while a transaction was under way: nobody may tell of it again.
-    heard: Option<(u64, Roster)>,
-}
-
-impl Recording {
-    pub(crate) fn new(version: u64, roster: Roster, now: Instant) -> Recording {
-        Recording {
-            version,
-            roster,
-            pending: Pending::Nothing,
-            is_claimed: false,
-            retry_at: None,
-            is_unsettled: false,
-            heard_at: now,
-            heard: None,
-        }
-    }
-
-    pub(crate) fn is_idle(&self) -> bool {
-        self.pending == Pending::Nothing
-    }
-
-    /// Whether a transaction may yet take effect.
-    fn is_open(&self) -> bool {
-        self.is_unsettled || matches!(self.pending, Pending::Commit(_))
-    }
-}
 
 impl Owner {
     pub(crate) fn begin_claim(&mut self) {

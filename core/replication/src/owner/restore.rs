@@ -6,41 +6,19 @@
 //! then what the stand-in has is copied onto the component, and only then does the record count it as active. Until that
 //! moment nothing has happened: an active component that comes back ends it.
 
-use super::asked::{Data, Unanswered};
-use super::member::{CountedAs, Member, Opened, Wish};
-use super::opening::{decided, is_contiguous, opened, rolls};
-use super::resync::Kind;
-use super::state::{At, Place};
-use super::{Asked, Event, Output, Owner, Phase};
+use super::Owner;
+use super::asked::{Asked, Data, Unanswered};
+use super::interface::{Event, Output, Phase};
+use super::member::{At, CountedAs, Member, Opened, Wish};
+use super::place::{Place, Restore};
+use super::windows::{decided, is_contiguous, opened, rolls};
 use crate::limits;
 use crate::roster::Standing;
 use crate::rules::Rule;
 use base::request::Piece;
 use wire::{Entry, Refusal, Request};
 
-/// A place that is being put together.
-#[derive(Debug)]
-pub(crate) struct Restore {
-    attempt: u32,
-    /// The component that becomes active.
-    pub(crate) member: u8,
-    /// Its stand-in.
-    pub(crate) stand_in: u8,
-    /// Questions whether the stand-in has what the component may have got wrong.
-    checks_left: u32,
-}
-
 impl Place {
-    /// What was being put together is to be looked at anew.
-    pub(crate) fn end_restore(&mut self) {
-        self.restore = None;
-        for member in &mut self.members {
-            if member.resync().is_some_and(|resync| resync.kind == Kind::Restore) {
-                member.take_resync();
-            }
-        }
-    }
-
     /// Whether no active component has been there for as long as one may take to come back.
     fn has_lost_all(&self, now: base::Instant) -> bool {
         let is_lost = |one: &Member| one.is_down().is_some_and(|(since, _)| since + limits::RECONNECT <= now);

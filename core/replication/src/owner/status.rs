@@ -4,12 +4,12 @@
 //! made. "Allocated" is never wrong: it is the answer wherever a component cannot say. A component may answer for the first
 //! parts alone, so that one question never takes it long; whoever asked goes on from there.
 
-use super::asked::{Step, Unanswered};
-use super::member::Member;
+use super::Owner;
+use super::asked::{Asked, Step, Unanswered};
+use super::interface::{Leases, Output, Reply, Token};
+use super::member::{At, Member};
 use super::member_set::MemberSet;
-use super::state::At;
 use super::work::{Key, Reader, StatusWork};
-use super::{Asked, Leases, Output, Owner, Reply, Token};
 use base::request::StatusRun;
 use base::units::EXTENT_SIZE;
 use wire::limits::ALLOCATION_PARTS_MAX;

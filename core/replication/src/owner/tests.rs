@@ -4,11 +4,12 @@ mod catching_up;
 mod hearing;
 mod no_room;
 
-use super::state::At;
+use super::member::At;
 use super::*;
 use crate::roster::{Member, Role, Standing};
 use base::HostId;
-use base::units::EXTENT_SIZE;
+use base::request::StatusRun;
+use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use std::collections::BTreeMap;
 
 const DISK: DiskId = DiskId(7);
@@ -179,7 +180,7 @@ impl Bench {
                 let (hole, data) =
                     (base::request::Piece::Hole(len as u32), base::request::Piece::Bytes(data));
                 let (piece, checksums) =
-                    if self.reads_holes { (hole, SmallVec::new()) } else { (data, checksums) };
+                    if self.reads_holes { (hole, smallvec::SmallVec::new()) } else { (data, checksums) };
                 (component, "read", Answer::Data { pieces: [piece].into_iter().collect(), checksums })
             }
             Request::Changed { component, from_part, .. } => {

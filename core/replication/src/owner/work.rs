@@ -4,9 +4,9 @@
 //! by which the locks tell who may begin.
 
 use super::copy::CopyWork;
+use super::interface::{Payload, Token};
+use super::member::At;
 use super::member_set::MemberSet;
-use super::state::At;
-use super::{Payload, Token};
 use crate::locks::{LockKey, Range};
 use base::request::Pieces;
 use base::{Instant, RequestTag};

@@ -1,0 +1,186 @@
+//! A place as its owner holds it: its members, the changes in flight, and what is under way for all of it.
+
+use super::interface::Payload;
+use super::member::Member;
+use super::member_set::MemberSet;
+use super::resync::Kind;
+use super::work::{ChangeWork, Key};
+use crate::locks::Range;
+use crate::rules::Rule;
+use base::rules::Rules;
+use base::{ComponentId, Instant, RequestTag};
+use std::collections::{BTreeMap, VecDeque};
+use wire::Entry;
+
+/// A place.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) members: Vec<Member>,
+    /// The last sequence number given.
+    pub(crate) sequence: u64,
+    pub(crate) in_flight: BTreeMap<u64, InFlight>,
+    pub(crate) in_flight_bytes: u64,
+    /// Changes that wait for room in the window.
+    pub(crate) waiting: VecDeque<Key<ChangeWork>>,
+    pub(crate) deciding: Option<Deciding>,
+    pub(crate) restore: Option<Restore>,
+    pub(crate) is_ready: bool,
+    /// Changes that are not acknowledged before a watermark is stable.
+    pub(crate) barrier: Option<Barrier>,
+    pub(crate) settle_at: Option<Instant>,
+}
+
+impl Place {
+    pub(crate) fn new(members: Vec<Member>) -> Place {
+        Place {
+            members,
+            sequence: 0,
+            in_flight: BTreeMap::new(),
+            in_flight_bytes: 0,
+            waiting: VecDeque::new(),
+            deciding: None,
+            restore: None,
+            is_ready: false,
+            barrier: None,
+            settle_at: None,
+        }
+    }
+
+    /// Whether it has one copy only, and none that could come back.
+    pub(crate) fn is_single(&self) -> bool {
+        self.members.iter().filter(|member| !member.is_gone()).count() == 1
+    }
+
+    /// The members that the record names.
+    pub(crate) fn known(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| !member.is_gone())
+    }
+
+    /// The members that acknowledgements wait for: active ones and stand-ins.
+    pub(crate) fn counting(&self) -> impl Iterator<Item = (u8, &Member)> {
+        (0..).zip(&self.members).filter(|(_, member)| member.counts())
+    }
+
+    /// The members without which no change is acknowledged.
+    pub(crate) fn waited_for(&self, rules: Rules<Rule>) -> MemberSet {
+        let forgets_joining = !rules.hold(Rule::WaitForJoining);
+        let is_waited_for = |one: &Member| if forgets_joining { one.counts() } else { one.is_waited_for() };
+        let waited_for = (0u8..).zip(&self.members).filter(|(_, one)| is_waited_for(one));
+        waited_for.map(|(member, _)| member).collect()
+    }
+
+    /// A member that the record names, by its component.
+    pub(crate) fn find(&self, component: ComponentId) -> Option<(u8, &Member)> {
+        (0..).zip(&self.members).find(|(_, one)| one.component == component && !one.is_gone())
+    }
+
+    /// The stand-in of a member that is not active, if the record counts it.
+    pub(crate) fn stand_in_of(&self, component: ComponentId) -> Option<(u8, &Member)> {
+        self.counting().find(|(_, one)| one.stands_in_for() == Some(component))
+    }
+
+    pub(crate) fn active(&self) -> impl Iterator<Item = (u8, &Member)> {
+        (0..).zip(&self.members).filter(|(_, member)| member.is_active())
+    }
+
+    /// Whether a component other than `member` is active and open: then `member` may leave.
+    pub(crate) fn has_other_open(&self, member: u8) -> bool {
+        self.active().any(|(index, other)| index != member && other.is_open() && other.wish.is_none())
+    }
+
+    /// Whether a change may not be acknowledged yet, whoever has it.
+    pub(crate) fn holds_back(&self, sequence: u64) -> bool {
+        self.barrier.as_ref().is_some_and(|barrier| sequence >= barrier.sequence)
+    }
+
+    /// Whether all that count serve, and have every change up to that one; a change that is not given yet is waited for.
+    pub(crate) fn all_have_through(&self, sequence: u64) -> bool {
+        let waited_for = self.waited_for(Rules::ALL);
+        self.sequence >= sequence
+            && self.counting().all(|(_, one)| one.is_open() && one.wish.is_none())
+            && self.in_flight.range(..=sequence).all(|(_, change)| change.is_with_all(waited_for))
+    }
+
+    /// What was being put together is to be looked at anew.
+    pub(crate) fn end_restore(&mut self) {
+        self.restore = None;
+        for member in &mut self.members {
+            if member.resync().is_some_and(|resync| resync.kind == Kind::Restore) {
+                member.take_resync();
+            }
+        }
+    }
+}
+
+/// A change that some component has not answered.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    /// The work that holds its range; none of a change of nothing.
+    pub(crate) work: Option<Key<ChangeWork>>,
+    pub(crate) range: Range,
+    pub(crate) tag: RequestTag,
+    pub(crate) payload: Payload,
+    /// Members that have not answered.
+    pub(crate) waiting: MemberSet,
+    /// Members that have no room.
+    pub(crate) full: MemberSet,
+    pub(crate) resends: u8,
+}
+
+impl InFlight {
+    /// Whether the member is waited for, or has no room.
+    pub(crate) fn names(&self, member: u8) -> bool {
+        self.waiting.union(self.full).contains(member)
+    }
+
+    /// Whether all of these members have it.
+    pub(crate) fn is_with_all(&self, members: MemberSet) -> bool {
+        !self.waiting.intersects(members)
+    }
+}
+
+/// Changes of a place that wait for a watermark to be stable.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Barrier {
+    /// The first change that a component which left may lack: this one and later ones are not acknowledged yet.
+    pub(crate) sequence: u64,
+    /// The last change that it may have.
+    pub(crate) last: u64,
+    /// The watermark that is being made stable, and which attempt this is.
+    pub(crate) stage: Option<(u64, u32)>,
+    /// Components that have not made it stable.
+    pub(crate) waiting: MemberSet,
+}
+
+/// A change that a component lacks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Roll {
+    pub(crate) entry: Entry,
+    pub(crate) source: u8,
+    pub(crate) target: u8,
+}
+
+/// The window of a place being decided.
+#[derive(Debug)]
+pub(crate) struct Deciding {
+    pub(crate) attempt: u32,
+    pub(crate) rolls: Vec<Roll>,
+    /// Rolls that have not ended.
+    pub(crate) rolls_left: usize,
+    /// Components that have not made the first watermark stable.
+    pub(crate) settles_left: u32,
+    /// The member that is restored when all is rolled forward, instead of that.
+    pub(crate) restores: Option<u8>,
+}
+
+/// A place that is being put together.
+#[derive(Debug)]
+pub(crate) struct Restore {
+    pub(crate) attempt: u32,
+    /// The component that becomes active.
+    pub(crate) member: u8,
+    /// Its stand-in.
+    pub(crate) stand_in: u8,
+    /// Questions whether the stand-in has what the component may have got wrong.
+    pub(crate) checks_left: u32,
+}
