@@ -18,6 +18,8 @@ pub struct DiskSpec {
     pub size: u64,
     /// Where its blocks stand.
     pub layout: Layout,
+    /// Whether what guests read is compared with its checksums; what comes from another node is at any rate.
+    pub verify_checksums: bool,
     /// Whether guests read from the copy on the owner's node, if there is one, and not from all in turn.
     pub reads_locally: bool,
     /// The policy's limit, in I/Os of up to 32 KiB a second.

@@ -193,7 +193,14 @@ impl Bench {
                 columns: (1..=columns).map(|id| Layout::Component(component(id))).collect(),
             },
         };
-        DiskSpec { id: DiskId(1), size, layout, reads_locally: false, iops_limit: None }
+        DiskSpec {
+            id: DiskId(1),
+            size,
+            layout,
+            verify_checksums: true,
+            reads_locally: false,
+            iops_limit: None,
+        }
     }
 
     fn create(&mut self, spec: DiskSpec) -> DiskKey {
@@ -836,7 +843,7 @@ fn word_of_a_freeing_that_comes_to_a_part_in_use_changes_no_block() {
     let wire::Versions::Regions(regions) = &of_part.versions else { panic!("{of_part:?}") };
     assert_eq!(regions[0], id(5), "what was written later counts as before");
     assert!(regions[1..].iter().all(|region| *region == id(2)), "and all else as freed: {regions:?}");
-    let read = Request::Read { component, epoch, part, block: 9, count: 1 };
+    let read = Request::Read { component, epoch, part, block: 9, count: 1, verify: true };
     let wire::Answer::Data { pieces, .. } = bench.of_component(read) else { panic!("it is read") };
     assert!(matches!(&pieces[..], [Piece::Bytes(bytes)] if bytes.iter().all(|byte| *byte == 7)));
 }

@@ -78,6 +78,8 @@ pub enum Store {
         block: u16,
         /// Blocks.
         count: u16,
+        /// Whether they are compared with their checksums.
+        verify: bool,
     },
     /// Everything up to here is decided; to be stable soon, or when answered.
     Settle {
@@ -399,9 +401,9 @@ impl Components {
                     self.store(caller, purpose, component, store, out);
                 }
             }
-            Request::Read { component, epoch, part, block, count } => {
+            Request::Read { component, epoch, part, block, count, verify } => {
                 if self.admit(caller, token, component, epoch, out) {
-                    self.store(caller, purpose, component, Store::Read { part, block, count }, out);
+                    self.store(caller, purpose, component, Store::Read { part, block, count, verify }, out);
                 }
             }
             Request::Settle { component, epoch, watermark, from_epoch, stable } => {

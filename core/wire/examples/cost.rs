@@ -133,7 +133,8 @@ fn check<T: Body>(name: &str, body: T, batch: usize) {
 fn main() {
     let pool = Pool::new(64 << 20);
     let guest = |request| Request::Guest { disk: DiskId(1), tag: base::RequestTag(7), request };
-    let read = Request::Read { component: ComponentId(1), epoch: 1, part: 0, block: 0, count: 1 };
+    let read =
+        Request::Read { component: ComponentId(1), epoch: 1, part: 0, block: 0, count: 1, verify: true };
     println!(
         "{:<24} {:>8} {:>9} {:>9} {:>9} {:>8} {:>8}",
         "message", "bytes", "send ns", "take ns", "(copy)", "allocs", "allocs"

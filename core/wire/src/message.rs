@@ -94,6 +94,8 @@ pub enum Request {
         block: u16,
         /// Blocks, 1..=256, that end within the part.
         count: u16,
+        /// Whether they are compared with their checksums. Not on the wire: what another node asks for is.
+        verify: bool,
     },
     /// Everything up to `watermark` is decided.
     Settle {

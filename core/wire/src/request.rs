@@ -145,7 +145,7 @@ impl Coded for Request {
             &Request::Trim { component, epoch, id, watermark, kind, part, block, count } => {
                 Change { component, epoch, part, id, watermark, block, count, kind }.encode(w);
             }
-            Request::Read { component, epoch, part, block, count } => {
+            Request::Read { component, epoch, part, block, count, verify: _ } => {
                 put_component(w, *component, *epoch);
                 w.u32(*part);
                 w.u16(*block);
@@ -235,7 +235,7 @@ impl Coded for Request {
                 let (component, epoch) = take_component(r);
                 let (part, block, count) = (r.u32(), r.u16(), r.u16());
                 take_reserved(r, 4)?;
-                Request::Read { component, epoch, part, block, count }
+                Request::Read { component, epoch, part, block, count, verify: true }
             }
             RequestKind::Settle => {
                 let (component, epoch) = take_component(r);

@@ -200,6 +200,7 @@ impl Bed {
             id: DiskId(1),
             size,
             layout: Layout::Component(component),
+            verify_checksums: true,
             reads_locally: false,
             iops_limit: None,
         };

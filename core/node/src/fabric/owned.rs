@@ -1,6 +1,7 @@
 //! Owners of disks on this node: what they are told, what they ask for.
 
 use super::{FabricOutput, For, Job};
+use crate::control::DiskSpec;
 use crate::node::{Node, Output};
 use crate::range::part_and_block;
 use crate::request::Requester;
@@ -58,7 +59,7 @@ impl Node {
     pub(crate) fn claim(&mut self, disk: u32) {
         let now = self.now;
         let fabric = &mut self.fabric;
-        let (id, reads_locally) = (self.disks[disk].spec.id, self.disks[disk].spec.reads_locally);
+        let DiskSpec { id, reads_locally, verify_checksums: verifies, .. } = self.disks[disk].spec;
         let cluster = &mut self.disks[disk].cluster;
         assert!(cluster.owner.is_none(), "a disk has one owner");
         let prefers_local = reads_locally || fabric.settings.prefers_local;
@@ -67,7 +68,8 @@ impl Node {
         // Another node has changed the record since: the directory is the one that the others use.
         let patience = if cluster.is_live { Duration::ZERO } else { fabric.settings.start_patience };
         let starts_until = fabric.started + patience;
-        let settings = owner::Settings { zeroes, prefers_local, copy_blocks_max, starts_until, rules };
+        let settings =
+            owner::Settings { zeroes, prefers_local, verifies, copy_blocks_max, starts_until, rules };
         let record = (cluster.version, cluster.roster.clone());
         let mut outputs = Vec::new();
         let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();

@@ -106,8 +106,8 @@ impl Node {
                 let trim = |op| Input::Trim { op, component: key, part, block, count, id, origin };
                 self.ask(group, waiter, trim, out);
             }
-            Store::Read { part, block, count } => {
-                let read = |op| Input::Read { op, component: key, part, block, count, verify: true };
+            Store::Read { part, block, count, verify } => {
+                let read = |op| Input::Read { op, component: key, part, block, count, verify };
                 self.ask(group, waiter, read, out);
             }
             Store::Changed { since, from_part } => {

@@ -66,7 +66,7 @@ fn nothing_is_remembered_of_components_that_are_gone() {
         assert!(matches!(bench.ask(open), Answer::Opened { .. }));
         assert_eq!(bench.components.held.len(), 1);
         let close = Request::Close { component, epoch: 1 };
-        let late = Request::Read { component, epoch: 1, part: 0, block: 0, count: 1 };
+        let late = Request::Read { component, epoch: 1, part: 0, block: 0, count: 1, verify: true };
         let steps = match number % 4 {
             0 => vec![close, Request::Delete { component }],
             1 => vec![Request::Delete { component }, close],

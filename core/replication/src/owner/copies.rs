@@ -66,7 +66,7 @@ impl Owner {
         let Range { part, block, count } = copy.next_read();
         let at = At { place, member };
         let (node, component) = (self.member(at).node, self.member(at).component);
-        let request = Request::Read { component, epoch: self.epoch, part, block, count };
+        let request = Request::Read { component, epoch: self.epoch, part, block, count, verify: true };
         self.send(node, Asked::Step(Step::CopyRead { work: key, at }), request);
     }
 

@@ -85,6 +85,8 @@ pub struct Settings {
     pub zeroes: Buffer,
     /// Whether reads go to a component on the owner's own host when there is one.
     pub prefers_local: bool,
+    /// Whether what a guest reads of a component on the owner's own node is compared with its checksums.
+    pub verifies: bool,
     /// Most blocks that one copy of a resync takes, 1..=256.
     pub copy_blocks_max: u16,
     /// Until when other nodes may be starting as this one did, and the directory be older than what they hold.

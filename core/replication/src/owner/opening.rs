@@ -310,7 +310,11 @@ impl Owner {
         let (node, component) = (source.node, source.component);
         let Entry { part, block, count, .. } = entry;
         let asked = Asked::RollRead { at: At { place, member: roll.source }, attempt, roll: number };
-        self.send(node, asked, Request::Read { component, epoch: self.epoch, part, block, count });
+        self.send(
+            node,
+            asked,
+            Request::Read { component, epoch: self.epoch, part, block, count, verify: true },
+        );
     }
 
     fn send_roll(

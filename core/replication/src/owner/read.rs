@@ -76,7 +76,9 @@ impl Owner {
         let at = At { place, member };
         let (node, component) = (self.member(at).node, self.member(at).component);
         let Range { part, block, count } = range;
-        let request = Request::Read { component, epoch: self.epoch, part, block, count };
+        // What comes from another node is verified whatever the policy says.
+        let verify = self.settings.verifies || node != self.me.node;
+        let request = Request::Read { component, epoch: self.epoch, part, block, count, verify };
         self.send(node, Asked::Step(Step::Read { work: key, at }), request);
         true
     }

@@ -102,7 +102,8 @@ impl Owner {
         self.places[usize::from(at.place)].restore = Some(restore);
         self.out.push(Output::Event(Event::RestoreBegan { component, stand_in: other }));
         for Entry { part, block, count, .. } in doubtful {
-            let request = Request::Read { component: other, epoch: self.epoch, part, block, count };
+            let request =
+                Request::Read { component: other, epoch: self.epoch, part, block, count, verify: true };
             self.send(node, Asked::Doubtful { at, attempt }, request);
         }
         self.roll_for_restore(at.place);

@@ -82,6 +82,7 @@ impl Bench {
         let settings = Settings {
             zeroes,
             prefers_local: false,
+            verifies: true,
             copy_blocks_max: limits::COPY_BLOCKS_MAX,
             starts_until: Instant(0),
             rules: removed.into(),

@@ -58,7 +58,7 @@ fn trim_or_read() -> impl Strategy<Value = Request> {
             let component = ComponentId(component);
             match is_trim {
                 true => Request::Trim { component, epoch, id, watermark, kind, part, block, count },
-                false => Request::Read { component, epoch, part, block, count },
+                false => Request::Read { component, epoch, part, block, count, verify: true },
             }
         },
     )

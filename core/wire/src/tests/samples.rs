@@ -115,7 +115,7 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
                 count: 0,
             },
         ),
-        ("read", Request::Read { component, epoch, part, block: 255, count: 1 }),
+        ("read", Request::Read { component, epoch, part, block: 255, count: 1, verify: true }),
         ("settle", Request::Settle { component, epoch, watermark, from_epoch: 7, stable: false }),
         ("stable settle", Request::Settle { component, epoch, watermark, from_epoch: 7, stable: true }),
         ("changed", Request::Changed { component, epoch, since: watermark, from_part: part }),

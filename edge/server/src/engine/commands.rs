@@ -683,6 +683,7 @@ pub(crate) fn spec_of(disk: &DiskRecord) -> DiskSpec {
         id: disk.id,
         size: disk.size,
         layout: disk.layout.clone(),
+        verify_checksums: disk.policy.checksum,
         reads_locally: disk.policy.read_locality == placement::ReadLocality::Local,
         iops_limit: disk.policy.iops_limit.map(|limit| u64::from(limit.get())),
     }

@@ -186,6 +186,7 @@ pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
         id: DiskId(u128::from(number + 1)),
         size: size * plan.places,
         layout,
+        verify_checksums: true,
         reads_locally: number.is_multiple_of(2),
         iops_limit: None,
     }
