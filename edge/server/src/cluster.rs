@@ -494,6 +494,15 @@ impl Cluster {
         *view = Arc::new(next);
     }
 
+    /// Tells the directory at once what devices this host has now: a disk that is made next may stand on a new one. What it does
+    /// not take is told again within a second.
+    pub async fn tell_devices(&self) {
+        let Ok(host) = self.engine.call(|answer| Command::Host { answer }).await else { return };
+        if let Err(failure) = self.put_host(&host).await {
+            tracing::debug!("{failure}");
+        }
+    }
+
     /// Puts this host's record, if it says something new. What people set in it stays.
     async fn put_host(&self, state: &HostState) -> Result<(), Failure> {
         if self.is_out() {

@@ -110,6 +110,8 @@ impl Control {
         if self.engine.call(|answer| Command::Stop { answer }).await.is_err() {
             tracing::warn!("the storage engine had stopped before it was asked to");
         }
+        // What goes on in the background ends by itself, a moment later than whoever starts the host again.
+        self.store.file().close();
     }
 }
 

@@ -76,7 +76,7 @@ async fn what_cannot_be_done_says_so_with_its_code() {
         ("disk create a 1GiB", Code::Conflict, "already"),
         ("disk create b 1000", Code::Usage, "1000 bytes"),
         ("disk create b lots", Code::Usage, "`lots` is not a size"),
-        ("disk create b 1G --policy default", Code::Refused, "needs 2 hosts"),
+        ("disk create b 1G --policy default", Code::Refused, "needs 2 disk groups"),
         ("disk show x", Code::NotFound, "`x`"),
         ("disk show a/b", Code::NotFound, "`a/b`"),
         ("disk delete a", Code::Refused, "confirmed"),

@@ -47,6 +47,7 @@ impl Cluster {
         disk.record.version = self.record_new(&disk).await?;
         if let Err(failure) = self.make_components(&disk, made.create).await {
             self.mark_deleting(disk.record.id).await?;
+            self.await_deletion(disk.record.id).await?;
             return Err(failure);
         }
         let active = disk.record.activate().map_err(|why| Failure::refused(why.to_string()))?;
@@ -144,6 +145,11 @@ impl Cluster {
     /// When another host attached it meanwhile, or the directory does not answer.
     pub async fn delete_disk(&self, id: DiskId) -> Result<(), Failure> {
         self.mark_locked_as_deleting(id).await?;
+        self.await_deletion(id).await
+    }
+
+    /// Waits a while until all hosts that can be reached have deleted what they hold of a disk that goes.
+    async fn await_deletion(&self, id: DiskId) -> Result<(), Failure> {
         let until = Instant::now() + DELETION_WAIT;
         while Instant::now() < until {
             let view = self.view();

@@ -192,7 +192,7 @@ fn a_cluster_that_cannot_be_reached_or_has_no_directory_is_refused() {
     };
     check("directory = \"unix:s\"\npeers = \"0.0.0.0:7000\"", "does not say where other hosts connect");
     check("directory = \"127.0.0.1:1\"", "is not where a directory is");
-    check("peers = \"127.0.0.1:0\"", "missing field `directory`");
+    check("peers = \"127.0.0.1:0\"", "needs a directory that other hosts reach");
     check("directory = \"unix:s\"\n[memory]\nbuffers = \"64MiB\"", "at least 128 MiB");
     check("directory = \"etcd\"", "needs [cluster.etcd] endpoints");
     check("directory = \"unix:s\"\n[cluster.etcd]\nendpoints = []", "is of use only with");

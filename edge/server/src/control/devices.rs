@@ -108,6 +108,7 @@ impl Control {
                 self.open_group(spec, Vec::new()).await?
             }
         };
+        self.cluster.tell_devices().await;
         let devices = self.host_state().await?.devices;
         let devices: Vec<DeviceView> =
             devices.iter().filter(|device| device.group == group).map(device_view).collect();
@@ -172,6 +173,7 @@ impl Control {
         self.check_nothing_stands_on(device)?;
         self.engine.call(|answer| Command::RemoveDevice { device: id, lost: Lost::Keep, answer }).await??;
         self.record_group(device.group).await?;
+        self.cluster.tell_devices().await;
         let name = format!("device {} of host {}", device.path.display(), self.config.name);
         self.events.other(Kind::DeviceRemoved, name, format!("taken out of group {}", device.group));
         Ok(self.still_configured(&device.path))
@@ -202,7 +204,8 @@ impl Control {
                 listed(&names)
             ))
             .hint(format!(
-                "move them away first: `drystone device evacuate {}`, and `drystone device list` until the device is empty",
+                "move them away first: `drystone device evacuate {}`, and `drystone device list` until the device is empty; where no \
+                 other device has room, copy them elsewhere (`drystone disk export`)",
                 device.path.display()
             ))),
         }

@@ -11,8 +11,16 @@ use std::sync::{Mutex, PoisonError};
 /// The file.
 pub struct File {
     path: PathBuf,
-    /// Nothing after a write that failed.
-    database: Mutex<Option<Database>>,
+    held: Mutex<Held>,
+}
+
+/// The store as it is now.
+enum Held {
+    Open(Database),
+    /// A write failed: it is opened anew before the next use.
+    Broken,
+    /// Nobody uses it any more.
+    Closed,
 }
 
 /// A write, read or opening of the store that failed.
@@ -37,7 +45,7 @@ impl File {
             other => Failure::failed(&what, other)
                 .hint("move the file away to have the directory rebuilt from the devices"),
         })?;
-        Ok(File { path: path.to_owned(), database: Mutex::new(Some(database)) })
+        Ok(File { path: path.to_owned(), held: Mutex::new(Held::Open(database)) })
     }
 
     /// Reads.
@@ -45,7 +53,7 @@ impl File {
     /// # Errors
     /// What `look` says, or when the store fails.
     pub fn read<T>(&self, look: impl FnOnce(&ReadTransaction) -> Result<T, Failure>) -> Result<T, Failure> {
-        let mut held = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         look(&self.opened(&mut held)?.begin_read().map_err(broke)?)
     }
 
@@ -57,22 +65,30 @@ impl File {
         &self,
         change: impl FnOnce(&WriteTransaction) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let mut held = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let transaction = self.opened(&mut held)?.begin_write().map_err(broke)?;
         let done = change(&transaction).and_then(|done| {
             transaction.commit().map_err(broke)?;
             Ok(done)
         });
         if done.is_err() {
-            *held = None;
+            *held = Held::Broken;
         }
         done
     }
 
-    fn opened<'a>(&self, held: &'a mut Option<Database>) -> Result<&'a Database, Failure> {
-        if held.is_none() {
-            *held = Some(Database::open(&self.path).map_err(broke)?);
+    /// Closes it for good: another may open it, and whoever still uses this is refused.
+    pub fn close(&self) {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Held::Closed;
+    }
+
+    fn opened<'a>(&self, held: &'a mut Held) -> Result<&'a Database, Failure> {
+        if let Held::Broken = held {
+            *held = Held::Open(Database::open(&self.path).map_err(broke)?);
         }
-        Ok(held.as_ref().expect("it was just opened"))
+        match held {
+            Held::Open(database) => Ok(database),
+            Held::Broken | Held::Closed => Err(broke("it is closed")),
+        }
     }
 }

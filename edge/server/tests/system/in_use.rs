@@ -43,7 +43,7 @@ fn nothing_pulls_a_disk_from_under_its_clients_on_a_host_alone() {
     for row in rows {
         let refused = site.cli(row);
         expect(&refused, 3, REFUSED);
-        expect(&refused, 3, "to 1 client");
+        expect(&refused, 3, "(1 client)");
         expect(&refused, 3, HINT);
         assert_eq!(client.read(0, 4096), Ok(vec![1; 4096]), "{row:?}: the client goes on");
     }
