@@ -59,6 +59,14 @@ impl Computing {
 }
 
 impl World {
+    /// Its processor is busy whatever the seed says, it scrubs, and a device dies.
+    pub fn with_late_results(mut self, seed: u64) -> World {
+        self.computing.random = Some(Random::new(seed ^ COMPUTING));
+        self.settings.scrub_bytes_per_second = 1 << 30;
+        self.faults.dead_device = true;
+        self
+    }
+
     /// Whether neither a device nor the processor works for the group.
     pub(crate) fn is_still(&self) -> bool {
         self.queue.is_empty() && self.computing.queue.is_empty()

@@ -2,6 +2,7 @@
 
 use crate::campaign::{STEPS, crash_everywhere, hunt, run_seed};
 use crate::cluster::{self, Play};
+use crate::world::World;
 use diskgroup::Rule;
 
 #[test]
@@ -297,6 +298,19 @@ fn a_crash_at_every_step_of_a_trace_loses_nothing() {
     for seed in 1..=3 {
         crash_everywhere(seed, 120).unwrap_or_else(|why| panic!("trace {seed}: {why}"));
     }
+}
+
+/// Checksums that scrubbing asked for, or a start: before they are back, the device is lost or the component deleted.
+#[test]
+fn work_of_the_processor_that_comes_back_late_does_no_harm() {
+    let (mut late_for_device, mut late_for_component) = (0, 0);
+    for seed in 1..=60 {
+        let run = World::new(seed, None, None).with_late_results(seed).run(STEPS);
+        let summary = run.unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        late_for_device += summary.computed_after_loss;
+        late_for_component += summary.computed_after_deletion;
+    }
+    assert!(late_for_device > 0 && late_for_component > 0, "{late_for_device}, {late_for_component}");
 }
 
 #[test]
