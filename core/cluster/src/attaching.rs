@@ -63,7 +63,7 @@ pub struct Claim {
 
 /// What becomes of a host that wants to let clients in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entry {
+pub enum Admission {
     /// It may: the record names it.
     Held,
     /// It may, once the record says this.
@@ -73,15 +73,15 @@ pub enum Entry {
 }
 
 /// Whether a host may let clients attach; `is_void` says whether the process that made a claim is known to be gone for good.
-pub fn enter(claims: &[Claim], me: Claim, is_shared: bool, is_void: impl Fn(&Claim) -> bool) -> Entry {
+pub fn enter(claims: &[Claim], me: Claim, is_shared: bool, is_void: impl Fn(&Claim) -> bool) -> Admission {
     if claims.contains(&me) {
-        return Entry::Held;
+        return Admission::Held;
     }
     let counts = |claim: &&Claim| claim.host != me.host && !is_void(claim);
     let others: Vec<Claim> = claims.iter().filter(counts).copied().collect();
     match others.first() {
-        Some(other) if !is_shared => Entry::Taken(*other),
-        Some(_) | None => Entry::Take(others.into_iter().chain([me]).collect()),
+        Some(other) if !is_shared => Admission::Taken(*other),
+        Some(_) | None => Admission::Take(others.into_iter().chain([me]).collect()),
     }
 }
 
@@ -103,22 +103,22 @@ mod tests {
     fn one_host_has_a_disk_at_a_time_unless_it_is_shared() {
         let (me, other) = (claim(1, 10), claim(2, 20));
         let alive = |_: &Claim| false;
-        assert_eq!(enter(&[], me, false, alive), Entry::Take(vec![me]));
-        assert_eq!(enter(&[me], me, false, alive), Entry::Held);
-        assert_eq!(enter(&[other], me, false, alive), Entry::Taken(other));
-        assert_eq!(enter(&[other], me, true, alive), Entry::Take(vec![other, me]));
+        assert_eq!(enter(&[], me, false, alive), Admission::Take(vec![me]));
+        assert_eq!(enter(&[me], me, false, alive), Admission::Held);
+        assert_eq!(enter(&[other], me, false, alive), Admission::Taken(other));
+        assert_eq!(enter(&[other], me, true, alive), Admission::Take(vec![other, me]));
         // Whoever is there with others stays when sharing ends; nobody else comes.
-        assert_eq!(enter(&[other, me], me, false, alive), Entry::Held);
-        assert_eq!(enter(&[me, other], claim(3, 1), false, alive), Entry::Taken(me));
+        assert_eq!(enter(&[other, me], me, false, alive), Admission::Held);
+        assert_eq!(enter(&[me, other], claim(3, 1), false, alive), Admission::Taken(me));
     }
 
     #[test]
     fn a_claim_of_a_process_that_is_gone_holds_nobody_up() {
         let (me, other) = (claim(1, 10), claim(2, 20));
         let is_gone = |claim: &Claim| *claim == other;
-        assert_eq!(enter(&[other], me, false, is_gone), Entry::Take(vec![me]));
+        assert_eq!(enter(&[other], me, false, is_gone), Admission::Take(vec![me]));
         // Nor does one of a former start of the host itself.
-        assert_eq!(enter(&[claim(1, 9)], me, false, |_| false), Entry::Take(vec![me]));
+        assert_eq!(enter(&[claim(1, 9)], me, false, |_| false), Admission::Take(vec![me]));
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl fmt::Display for Pause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Pause::Coming { count } => {
-                write!(f, "waiting for {} to be filled", crate::status::components(*count))
+                write!(f, "waiting for {} to be filled", crate::words::components(*count))
             }
             Pause::Repairs { disks } => write!(f, "waiting until disks are whole: {}", disks.join(", ")),
             Pause::Maintenance { host } => write!(f, "waiting until {host} is in maintenance"),

@@ -6,116 +6,28 @@
 mod certificates;
 mod code;
 mod disks;
+mod finding;
 mod hosts;
 mod links;
 mod provisioned;
 mod reports;
 mod silence;
+pub(crate) mod surroundings;
 mod versions;
 mod watch;
 
-use crate::balance::Balancer;
 use crate::host::HostRecord;
-use crate::levels::RecordLevels;
 use crate::limits::{CLOCK_SKEW_MAX, REPLACEMENTS_MAX};
 use crate::liveness::Liveness;
-use crate::repair::Repairs;
-use crate::status::{ago, duration, listed};
 use crate::view::View;
-use base::{DeviceId, DiskId, HostId, Instant};
-use std::time::Duration;
-
-pub use certificates::{Holder, Lifespan};
+use crate::words::{ago, duration, listed};
 pub use code::{Code, Group};
-pub use links::Links;
+pub use finding::{Finding, Severity, Subject};
 pub use provisioned::Provisioned;
 pub use silence::{Silence, is_about, silenced};
+use std::time::Duration;
+pub use surroundings::{Directory, Holder, Lifespan, Links, SilentMember, Surroundings};
 pub use watch::{Turn, Watch};
-
-/// How bad a finding is; the worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Something cannot be used, or will not be soon.
-    Critical,
-    /// Less is left than was promised; somebody should look.
-    Warning,
-    /// To be known.
-    Notice,
-}
-
-/// What a finding is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Subject {
-    /// The whole.
-    Cluster,
-    /// A host.
-    Host(HostId),
-    /// A capacity device.
-    Device(DeviceId),
-    /// A virtual disk.
-    Disk(DiskId),
-}
-
-/// Something that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// What kind.
-    pub code: Code,
-    /// How bad.
-    pub severity: Severity,
-    /// About what.
-    pub subject: Subject,
-    /// What is the case, in one sentence.
-    pub cause: String,
-    /// What to do about it, in one sentence.
-    pub remedy: String,
-}
-
-/// Whether the directory answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Directory {
-    /// It does.
-    Reachable,
-    /// It does not, since then.
-    Unreachable {
-        /// Since when.
-        since: Instant,
-    },
-}
-
-/// A member of the directory that does not answer the host that is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SilentMember {
-    /// Its address, as hosts are configured with it.
-    pub address: String,
-    /// Since when, by the directory's clock.
-    pub since: Instant,
-    /// What came instead of an answer.
-    pub why: String,
-    /// How many members are configured.
-    pub members: usize,
-}
-
-/// What is known beside the view.
-#[derive(Debug, Clone, Copy)]
-pub struct Surroundings<'a> {
-    /// Now, by the directory's clock.
-    pub now: Instant,
-    /// Whether the directory answers.
-    pub directory: Directory,
-    /// What was decided about repairs.
-    pub repairs: &'a Repairs,
-    /// What was decided about evening out.
-    pub balancer: &'a Balancer,
-    /// Members of the directory that do not answer, though the directory does.
-    pub silent_members: &'a [SilentMember],
-    /// Which hosts do not reach each other.
-    pub links: &'a Links,
-    /// The certificates that are known, by the same clock.
-    pub certificates: &'a [Lifespan],
-    /// The level of the records, and who understands it.
-    pub levels: &'a RecordLevels,
-}
 
 /// All that is wrong, the worst first; of the same severity by code and subject.
 pub fn findings(view: &View, around: &Surroundings<'_>) -> Vec<Finding> {

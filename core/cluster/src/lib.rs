@@ -12,6 +12,7 @@ mod balance;
 mod device;
 mod disk;
 mod domains;
+mod ground;
 mod health;
 mod host;
 mod levels;
@@ -30,15 +31,17 @@ mod status;
 mod testing;
 mod view;
 mod what_if;
+mod words;
 
 pub use adopt::{Adopted, Found};
-pub use attaching::{Access, Claim, Entry, Guest, Limit, enter, leave};
+pub use attaching::{Access, Admission, Claim, Guest, Limit, enter, leave};
 pub use balance::{Balancer, Pause};
 pub use device::{DeviceRecord, DeviceState, Leaving};
 pub use disk::{
     Change, Disagreement, DiskRecord, DiskState, Growth, Incoming, NewDisk, Nodes, Objection, Reason, StandIn,
 };
 pub use domains::{SharedDomain, shared_domains};
+pub use ground::copied_and_left;
 pub use health::{
     Code, Directory, Finding, Group, Holder, Lifespan, Links, Provisioned, Severity, Silence, SilentMember,
     Subject, Surroundings, Turn, Watch, findings, is_about, silenced,
@@ -50,10 +53,11 @@ pub use maintenance::{Assessment, Fate, Progress, Touched, assess, assess_device
 pub use orphans::{Listed, Orphans, orphans};
 pub use rebuild::{Kept, Obstacle, Rebuilt, Restored, Testimony, Unproven, rebuild};
 pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};
-pub use resync::{Motive, Resync, copied_and_left, resyncs};
+pub use resync::{Motive, Resync, resyncs};
 pub use room::RoomWatch;
 pub use slow::{Effort, Pace, Slow, SlowWatch};
 pub use stand_ins::StandIns;
-pub use status::{Condition, Known, UNKNOWN_TIME, condition, explain_disk, without_room};
+pub use status::{Condition, Known, condition, explain_disk, without_room};
 pub use view::{Ground, View, component_counts, group_name};
 pub use what_if::{Evens, Forecast, HostSpace, NewHost, Outlook, Question, hosts_of_domain, what_if};
+pub use words::UNKNOWN_TIME;

@@ -241,7 +241,7 @@ fn summary(view: &View, components: &[(usize, ComponentId, Fate)]) -> String {
         found.map_or_else(|| target.to_string(), |(host, device)| format!("{} of {}", device.name, host.name))
     };
     let targets: BTreeSet<String> = moves.iter().map(name).collect();
-    let targets = crate::status::listed(&targets.into_iter().collect::<Vec<_>>());
+    let targets = crate::words::listed(&targets.into_iter().collect::<Vec<_>>());
     let copied =
         (!moves.is_empty()).then(|| format!("{} are copied to {targets} first", format_bytes(bytes)));
     copied.into_iter().chain(goes_on).collect::<Vec<_>>().join("; ")

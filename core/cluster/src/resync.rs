@@ -1,10 +1,11 @@
 //! What is copied for disks, what is to be, and what that waits for: one entry for each component that does not count.
 
 use crate::disk::{DiskRecord, DiskState, Reason};
+use crate::ground::{device_name, ground_of, resync};
 use crate::repair::{NOT_REPLACED, Repairs, Slot, told};
-use crate::status::{ago, device_name, duration, ground_of, resync};
 use crate::view::{Ground, View};
-use base::units::{MIB, format_bytes};
+use crate::words::{ago, duration};
+use base::units::format_bytes;
 use base::{ComponentId, DeviceId, Instant};
 use layout::Component;
 use replication::owner::{LeftBecause, MemberState};
@@ -61,25 +62,6 @@ pub struct Resync {
     pub left_bytes: Option<u64>,
     /// What it waits for, in a few words; nothing while it is being copied.
     pub waits_for: Option<String>,
-}
-
-/// Bytes that were copied to a component, and that are left, by what its owner tells of it; nothing when it is not at that.
-///
-/// An owner looks through a component while it copies. Of what it has not looked through as much is taken to be left as it found in
-/// the same space before, and of what stands in the place (`used` bytes, where that is known) no more than the rest.
-pub fn copied_and_left(told: &MemberState, size: u64, used: Option<u64>) -> Option<(u64, u64)> {
-    let (copied, left) = told.resync?;
-    let found = copied + left;
-    let beyond = match told.looked_through {
-        None | Some(0) => 0,
-        Some(parts) => {
-            let seen = u64::from(parts) * MIB;
-            let unseen = size.saturating_sub(seen);
-            u64::try_from(u128::from(found) * u128::from(unseen) / u128::from(seen)).unwrap_or(unseen)
-        }
-    };
-    let rest = used.map_or(u64::MAX, |used| used.saturating_sub(found));
-    Some((copied, left + beyond.min(rest)))
 }
 
 /// All of a disk, by place.
@@ -191,9 +173,10 @@ fn without_room(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ground::copied_and_left;
     use crate::testing::{at, cluster, counting_from, owner_state};
     use base::DiskId;
-    use base::units::GIB;
+    use base::units::{GIB, MIB};
 
     /// Of each component that does not count: why, what is left, and what it waits for.
     fn check(view: &View, repairs: &Repairs, second: u64, expected: &[(Motive, Option<u64>, &str)]) {

@@ -1,18 +1,17 @@
 //! One line for each disk: why it is not whole or not reachable, what is waited for, and when it will be whole.
 
 use crate::disk::{DiskRecord, DiskState};
-use crate::health::Directory;
-use crate::limits::NAMED_MAX;
-use crate::liveness::{Absence, Liveness};
-use crate::repair::{NOT_REPLACED, Repairs, Slot, told};
-use crate::resync::copied_and_left;
+use crate::ground::{device_name, ground_of, resync};
+use crate::health::surroundings::Directory;
+use crate::repair::{NOT_REPLACED, Repairs, Slot};
 use crate::view::{Ground, View};
+use crate::words::{ago, duration, listed};
 use base::units::{EXTENT_SIZE, format_bytes};
 use base::{ComponentId, DeviceId, Instant};
 use layout::{Component, Layout};
 use placement::DeviceSpace;
 use replication::Standing;
-use replication::owner::{LeftBecause, Phase};
+use replication::owner::Phase;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -197,13 +196,6 @@ fn opening(view: &View, disk: &DiskRecord) -> Option<String> {
     }
 }
 
-/// Bytes that were copied for a component, and that are left as far as can be told, if its owner is at that.
-pub(crate) fn resync(view: &View, disk: &DiskRecord, id: ComponentId) -> Option<(u64, u64)> {
-    let told = view.owners.get(&disk.id)?.members.iter().find(|one| one.component == id)?;
-    let (place, component) = disk.component(id)?;
-    copied_and_left(told, component.size, view.used(disk.id).get(place).copied())
-}
-
 /// What is being filled, how much is left, and when that will be done.
 fn filled(view: &View, disk: &DiskRecord, pace: Option<u64>) -> Option<String> {
     let (mut left, mut is_begun) = (0, false);
@@ -251,95 +243,13 @@ fn next_step(disk: &DiskRecord, repairs: &Repairs, missing: &[Component], now: I
     }
 }
 
-/// What is wrong with what a component stands on.
-pub(crate) fn ground_of(view: &View, disk: &DiskRecord, component: &Component, now: Instant) -> String {
-    let device = device_name(view, component.device);
-    let host = view.device(component.device).map_or_else(String::new, |(host, _)| host.name.clone());
-    match view.ground(component.device) {
-        Ground::HostAway(since) => {
-            let id = view.device(component.device).map(|(host, _)| host.id);
-            let is_serviced = id.is_some_and(|id| {
-                matches!(view.liveness(id), Liveness::Away { why: Absence::Maintenance, .. })
-            });
-            let why = if is_serviced { ", in maintenance" } else { "" };
-            format!("{host} is away for {}{why}", ago(now, since))
-        }
-        Ground::DeviceAway(since) => format!("{device} is away for {}", ago(now, since)),
-        Ground::DeviceFailed => format!("{device} failed"),
-        Ground::Unknown => format!("no host has {device}"),
-        // Whom its owner copies to is there, whoever else is not sure yet.
-        Ground::Unsure if resync(view, disk, component.id).is_none() => format!("{host} is suspect"),
-        Ground::Unsure | Ground::Here => match disk.roster.member(component.id).map(|member| member.standing)
-        {
-            Some(Standing::Stale) => format!("the component on {device} lost data"),
-            Some(Standing::Absent) if has_no_room(view, disk, component.id) => {
-                format!("component {} has no room on {device}", component.id)
-            }
-            Some(Standing::Active | Standing::Absent | Standing::StandIn) | None => {
-                format!("the component on {device} is behind")
-            }
-        },
-    }
-}
-
-/// Whether the owner says that a component's device has no room for it.
-pub(crate) fn has_no_room(view: &View, disk: &DiskRecord, id: ComponentId) -> bool {
-    let trouble = told(view, disk.id, id).filter(|told| told.resync.is_none()).and_then(|told| told.trouble);
-    trouble.is_some_and(LeftBecause::is_no_room)
-}
-
-/// A device as people know it.
-pub(crate) fn device_name(view: &View, id: DeviceId) -> String {
-    view.device(id)
-        .map_or_else(|| format!("device {id}"), |(host, device)| format!("{} of {}", device.name, host.name))
-}
-
-/// Some of the names, and how many more there are.
-pub(crate) fn listed(names: &[String]) -> String {
-    let shown = &names[..names.len().min(NAMED_MAX)];
-    match names.len() - shown.len() {
-        0 => shown.join(", "),
-        more => format!("{}, and {more} more", shown.join(", ")),
-    }
-}
-
-/// So many components.
-pub(crate) fn components(count: usize) -> String {
-    if count == 1 { "1 component".to_owned() } else { format!("{count} components") }
-}
-
-pub(crate) fn ago(now: Instant, since: Instant) -> String {
-    let age = now.since(since);
-    match since {
-        // The directory's clock counts from 1970: nobody noted when it was.
-        Instant(0) if age > NO_AGE => UNKNOWN_TIME.to_owned(),
-        _ => duration(age),
-    }
-}
-
-/// Older than anything that is told of.
-const NO_AGE: Duration = Duration::from_secs(10 * 365 * 86_400);
-
-/// What stands for an age where nobody noted when it began.
-pub const UNKNOWN_TIME: &str = "an unknown time";
-
-/// A time for people: its greatest unit, rounded up.
-pub(crate) fn duration(time: Duration) -> String {
-    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds.div_ceil(60)),
-        7200..172_800 => format!("{} h", seconds.div_ceil(3600)),
-        _ => format!("{} days", seconds.div_ceil(86_400)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{at, cluster, counting_from, node, owner_state};
     use base::DiskId;
     use base::units::{GIB, MIB};
+    use replication::owner::LeftBecause;
 
     fn check(view: &View, repairs: &Repairs, pace: Option<u64>, second: u64, expected: Option<&str>) {
         let known = Known { now: at(second), directory: Directory::Reachable, repairs };

@@ -160,7 +160,7 @@ pub fn what_if(view: &View, question: &Question, evens: Evens, now: Instant, see
     }
     outlooks.sort_by(|a, b| (b.then, b.at_once, &a.name).cmp(&(a.then, a.at_once, &b.name)));
     let targets = outlooks.iter().flat_map(|one| one.targets.keys());
-    let device_names = targets.map(|id| (*id, crate::status::device_name(&future.view, *id))).collect();
+    let device_names = targets.map(|id| (*id, crate::ground::device_name(&future.view, *id))).collect();
     let mut forecast = Forecast {
         before: space(view),
         after: space(&future.view),

@@ -24,8 +24,8 @@ pub struct Identity {
     pub cluster: ClusterId,
     /// Itself.
     pub node: NodeId,
-    /// Random, drawn at each start of its process: another one means that it has forgotten all that it did not keep on
-    /// devices.
+    /// Which start of its process, greater than at every start before: another one means that it has forgotten all that it did
+    /// not keep on devices.
     pub incarnation: u64,
 }
 
@@ -247,7 +247,7 @@ impl Hello {
     /// # Errors
     /// When it is a refusal, is no answer, or is not one to this hello. The connection is to be closed.
     pub fn conclude(&self, answer: &[u8; HELLO_SIZE]) -> Result<Accepted, HelloError> {
-        let answer = Answer::decode(answer)?;
+        let answer = AnswerFields::decode(answer)?;
         let (own, other) = (&self.from, &answer.from);
         let flaw = |flaw| Err(HelloError::Fields { flaw });
         if answer.session != self.session {
@@ -310,15 +310,15 @@ impl Verdict {
 }
 
 /// The fields of an answer.
-struct Answer {
+struct AnswerFields {
     from: Identity,
     verdict: Verdict,
     version: u16,
     session: u64,
 }
 
-impl Answer {
-    fn decode(bytes: &[u8; HELLO_SIZE]) -> Result<Answer, HelloError> {
+impl AnswerFields {
+    fn decode(bytes: &[u8; HELLO_SIZE]) -> Result<AnswerFields, HelloError> {
         let mut r = opened(bytes, ANSWER_MAGIC)?;
         let versions = take_versions(&mut r)?;
         let (cluster, host, shard) = (ClusterId(r.u128()), HostId(r.u128()), r.u8());
@@ -332,7 +332,7 @@ impl Answer {
             return Err(HelloError::Fields { flaw: "a refusal chooses a version, or an acceptance none" });
         }
         let from = Identity { versions, cluster, node: NodeId { host, shard }, incarnation };
-        Ok(Answer { from, verdict, version, session })
+        Ok(AnswerFields { from, verdict, version, session })
     }
 }
 

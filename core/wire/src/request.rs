@@ -22,7 +22,7 @@ fn allocation_parts(version: Version, count: u16) -> u16 {
 }
 
 /// The fields that writes and trims share, 56 bytes.
-struct Change {
+struct ChangeFields {
     component: ComponentId,
     epoch: u32,
     part: u32,
@@ -33,7 +33,7 @@ struct Change {
     kind: EntryKind,
 }
 
-impl Change {
+impl ChangeFields {
     fn encode(&self, w: &mut Writer) {
         w.u64(self.component.0);
         w.u32(self.epoch);
@@ -51,7 +51,7 @@ impl Change {
         w.u64(tag.0);
     }
 
-    fn decode(r: &mut Reader<'_>) -> Result<Change, Flaw> {
+    fn decode(r: &mut Reader<'_>) -> Result<ChangeFields, Flaw> {
         let (component, epoch, part) = (ComponentId(r.u64()), r.u32(), r.u32());
         let (id, watermark) = (take_id(r), take_id(r));
         let (block, count, kind) = (r.u16(), r.u16(), r.u8());
@@ -62,7 +62,7 @@ impl Change {
             (2, RequestTag(0)) => EntryKind::Copy,
             (_, _) => return Err(Flaw::Fields("it is for no known purpose")),
         };
-        Ok(Change { component, epoch, part, id, watermark, block, count, kind })
+        Ok(ChangeFields { component, epoch, part, id, watermark, block, count, kind })
     }
 }
 
@@ -139,11 +139,11 @@ impl Coded for Request {
                 ref checksums,
             } => {
                 let count = checksums.len() as u16;
-                Change { component, epoch, part, id, watermark, block, count, kind }.encode(w);
+                ChangeFields { component, epoch, part, id, watermark, block, count, kind }.encode(w);
                 checksums.iter().for_each(|&checksum| w.u32(checksum));
             }
             &Request::Trim { component, epoch, id, watermark, kind, part, block, count } => {
-                Change { component, epoch, part, id, watermark, block, count, kind }.encode(w);
+                ChangeFields { component, epoch, part, id, watermark, block, count, kind }.encode(w);
             }
             Request::Read { component, epoch, part, block, count, verify: _ } => {
                 put_component(w, *component, *epoch);
@@ -228,7 +228,8 @@ impl Coded for Request {
             }
             RequestKind::Write => decode_write(r, payload)?,
             RequestKind::Trim => {
-                let Change { component, epoch, part, id, watermark, block, count, kind } = Change::decode(r)?;
+                let ChangeFields { component, epoch, part, id, watermark, block, count, kind } =
+                    ChangeFields::decode(r)?;
                 Request::Trim { component, epoch, id, watermark, kind, part, block, count }
             }
             RequestKind::Read => {
@@ -282,7 +283,7 @@ fn take_component(r: &mut Reader<'_>) -> (ComponentId, u32) {
 }
 
 fn decode_write(r: &mut Reader<'_>, data: Buffers) -> Result<Request, Flaw> {
-    let Change { component, epoch, part, id, watermark, block, count, kind } = Change::decode(r)?;
+    let ChangeFields { component, epoch, part, id, watermark, block, count, kind } = ChangeFields::decode(r)?;
     check_list(r, usize::from(count), 4, BLOCKS_PER_EXTENT)?;
     let checksums = (0..count).map(|_| r.u32()).collect();
     Ok(Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums })

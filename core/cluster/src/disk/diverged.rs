@@ -2,8 +2,8 @@
 //! are kept. Must never choose by itself.
 
 use super::{Change, DiskRecord, Objection};
-use crate::status::listed;
 use crate::view::View;
+use crate::words::listed;
 use base::{ComponentId, HostId};
 use replication::{Ceiling, Member, Standing};
 

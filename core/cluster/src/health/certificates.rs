@@ -1,44 +1,14 @@
 //! Findings about certificates: those of hosts renew themselves, those of authorities need people.
 
-use super::{Code, Finding, Severity, Subject, Surroundings};
+use super::code::Code;
+use super::finding::{Finding, Severity, Subject};
+use super::surroundings::{Holder, Lifespan, Surroundings};
 use crate::limits::{
     AUTHORITY_CRITICAL, AUTHORITY_LOW, CERTIFICATE_CRITICAL, CERTIFICATE_RENEWED_AT, RENEWAL_PATIENCE,
 };
-use crate::status::{ago, duration};
 use crate::view::View;
+use crate::words::{ago, duration};
 use base::{HostId, Instant};
-use std::time::Duration;
-
-/// Whose certificate it is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Holder {
-    /// A host's.
-    Host(HostId),
-    /// An authority's, by the SHA-256 of its certificate.
-    Authority(String),
-}
-
-/// From when to when a certificate is good.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lifespan {
-    /// Whose.
-    pub holder: Holder,
-    /// When it was made.
-    pub issued: Instant,
-    /// Its end.
-    pub ends: Instant,
-}
-
-impl Lifespan {
-    fn life(&self) -> Duration {
-        self.ends.since(self.issued)
-    }
-
-    /// When so many hundredths of its life are left.
-    fn with_left(&self, hundredths: u32) -> Instant {
-        self.issued + self.life() / 100 * (100 - hundredths)
-    }
-}
 
 pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Finding>) {
     for one in around.certificates {

@@ -1,14 +1,16 @@
 //! Findings about virtual disks.
 
-use super::{Code, Finding, Severity, Subject, Surroundings};
+use super::code::Code;
+use super::finding::{Finding, Severity, Subject};
+use super::surroundings::Surroundings;
 use crate::disk::{DiskRecord, DiskState, Reason};
 use crate::domains::{self, SharedDomain};
+use crate::ground::device_name;
 use crate::limits::RESYNC_STUCK_AFTER;
 use crate::repair::{NOT_REPLACED, Slot};
-use crate::status::{
-    Condition, Known, ago, components, condition, device_name, explain_disk, listed, waits_for,
-};
+use crate::status::{Condition, Known, condition, explain_disk, waits_for};
 use crate::view::{Ground, View};
+use crate::words::{ago, components, listed};
 use base::ComponentId;
 use replication::{Member, Standing};
 use std::collections::BTreeSet;

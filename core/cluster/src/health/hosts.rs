@@ -1,14 +1,16 @@
 //! Findings about hosts, devices and their space.
 
-use super::{Code, Finding, Severity, Subject, Surroundings};
+use super::code::Code;
+use super::finding::{Finding, Severity, Subject};
+use super::surroundings::Surroundings;
 use crate::device::{DeviceRecord, DeviceState};
 use crate::disk::DiskState;
 use crate::host::{HostRecord, Maintenance};
 use crate::limits::{COMPONENTS_LOW, SPACE_CRITICAL, SPACE_LOW, STEADY_AFTER};
 use crate::liveness::{Absence, Liveness};
 use crate::maintenance::{emptying, progress};
-use crate::status::{ago, components, duration, listed};
 use crate::view::View;
+use crate::words::{ago, components, duration, listed};
 use base::units::{EXTENT_SIZE, format_bytes};
 use base::{DeviceId, Instant};
 use layout::Component;

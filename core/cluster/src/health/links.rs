@@ -3,32 +3,15 @@
 //! A host that nobody reaches is suspect, and told of as such. Here are the others: of whom some are reached and others
 //! are not, which no host can see of its own.
 
-use super::{Code, Finding, Severity, Subject, Surroundings};
-use crate::limits::{HEARTBEAT_SILENCE, LINK_DOWN_AFTER};
-use crate::liveness::{LinkReport, Liveness};
-use crate::status::{ago, listed};
+use super::code::Code;
+use super::finding::{Finding, Severity, Subject};
+use super::surroundings::Surroundings;
+use crate::limits::LINK_DOWN_AFTER;
+use crate::liveness::Liveness;
 use crate::view::View;
+use crate::words::{ago, listed};
 use base::{HostId, Instant};
 use std::collections::BTreeMap;
-
-/// Since when hosts that are heard of have not reached each other.
-#[derive(Debug, Clone, Default)]
-pub struct Links {
-    down: BTreeMap<(HostId, HostId), Instant>,
-}
-
-impl Links {
-    /// Takes in what hosts said last, and when each was last heard of.
-    pub fn step(&mut self, now: Instant, reports: &[LinkReport], heard: &BTreeMap<HostId, Instant>) {
-        let is_heard = |host: &HostId| heard.get(host).is_some_and(|at| now.since(*at) <= HEARTBEAT_SILENCE);
-        let is_down = |one: &&LinkReport| !one.is_up && is_heard(&one.reporter) && is_heard(&one.about);
-        let down = reports.iter().filter(is_down).map(|one| {
-            let key = (one.reporter, one.about);
-            (key, self.down.get(&key).copied().unwrap_or(now))
-        });
-        self.down = down.collect();
-    }
-}
 
 pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Finding>) {
     let mut of_host: BTreeMap<HostId, Vec<(HostId, Instant)>> = BTreeMap::new();

@@ -1,12 +1,13 @@
 //! Findings about space that is promised and is not there, and about hosts that have none to promise.
 
-use super::{Code, Finding, Severity, Subject};
+use super::code::Code;
+use super::finding::{Finding, Severity, Subject};
 use crate::device::DeviceState;
 use crate::disk::{DiskRecord, DiskState};
 use crate::limits::{OVER_COMMITTED_MUCH, OVER_COMMITTED_USED};
 use crate::liveness::Liveness;
-use crate::status::listed;
 use crate::view::View;
+use crate::words::listed;
 use base::HostId;
 use base::units::format_bytes;
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! Findings about devices and groups that stand in no record, as hosts tell of them: damage, and groups that store nothing.
 
-use super::{Code, Finding, Severity, Subject};
+use super::code::Code;
+use super::finding::{Finding, Severity, Subject};
 use crate::host::{DamagedDevice, HostRecord};
 use crate::limits::DAMAGED_BLOCKS_MAX;
 use crate::view::View;

@@ -1,6 +1,7 @@
 //! What people know of and do not want to be told again for a while.
 
-use super::{Code, Finding};
+use super::code::Code;
+use super::finding::Finding;
 use base::Instant;
 
 /// Findings that are told apart from the others until a time.

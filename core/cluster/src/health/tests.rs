@@ -1,12 +1,16 @@
 //! Every code appears when something breaks, and disappears when that is mended.
 
 use super::*;
+use crate::balance::Balancer;
 use crate::device::DeviceState;
 use crate::host::{Maintenance, Mode};
+use crate::levels::RecordLevels;
 use crate::levels::{Level, Levels};
 use crate::liveness::{Absence, Liveness};
+use crate::repair::Repairs;
 use crate::testing::{at, cluster, counting_from, node, owner_state};
 use base::units::GIB;
+use base::{DeviceId, DiskId, HostId, Instant};
 use replication::{OwnedBy, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -454,8 +458,8 @@ fn a_host_that_is_back_is_no_warning() {
 #[test]
 fn a_time_that_nobody_noted_is_no_age() {
     let today = at(1_795_600_000);
-    assert_eq!(crate::status::ago(today, Instant(0)), "an unknown time");
-    assert_eq!(crate::status::ago(today, at(1_795_599_000)), "17 min");
+    assert_eq!(crate::words::ago(today, Instant(0)), "an unknown time");
+    assert_eq!(crate::words::ago(today, at(1_795_599_000)), "17 min");
     let mut view = well();
     view.liveness.remove(&HostId(3));
     let around = Surroundings {

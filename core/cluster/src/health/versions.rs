@@ -1,9 +1,11 @@
 //! Findings about the releases that hosts run, and about the level of the records.
 
-use super::{Code, Finding, Severity, Subject, Surroundings};
+use super::code::Code;
+use super::finding::{Finding, Severity, Subject};
+use super::surroundings::Surroundings;
 use crate::levels::Raise;
-use crate::status::listed;
 use crate::view::View;
+use crate::words::listed;
 use std::collections::BTreeMap;
 
 pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Finding>) {

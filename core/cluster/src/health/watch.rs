@@ -3,7 +3,8 @@
 //! What was seen twice in a row is told once, and that it is gone once it was missing twice: what comes and goes between two
 //! looks is no news.
 
-use super::{Code, Finding, Subject};
+use super::code::Code;
+use super::finding::{Finding, Subject};
 use std::collections::BTreeMap;
 
 /// Findings as they were seen so far.

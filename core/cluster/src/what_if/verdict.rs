@@ -2,8 +2,9 @@
 
 use super::{Forecast, HostSpace, Outlook, Question};
 use crate::disk::DiskState;
-use crate::status::{Condition, listed};
+use crate::status::Condition;
 use crate::view::View;
+use crate::words::listed;
 use base::units::format_bytes;
 
 pub(super) fn of(view: &View, question: &Question, forecast: &Forecast) -> String {

@@ -12,7 +12,7 @@ use crate::engine::{ClusterCommand, ClusterState, Command, EngineError, Ticket, 
 use crate::events::Kind;
 use crate::failure::Failure;
 use crate::limits::{ATTACH_HOLD, ATTACH_PERIOD, ATTACH_POLL, HOST_ANSWER_WAIT, KEEP_PAUSE};
-use ::cluster::{Claim, Entry, Liveness, enter, leave};
+use ::cluster::{Admission, Claim, Liveness, enter, leave};
 use base::{DiskId, HostId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -293,9 +293,9 @@ impl Cluster {
     async fn hold(&self, disk: DiskId, state: &ClusterState) -> Attempt {
         let known = self.attached(disk);
         match enter(&known.claims, self.me(), self.is_shared(disk), |claim| self.is_void(claim, state)) {
-            Entry::Held => return Attempt::Held,
-            Entry::Taken(claim) => return Attempt::Taken(claim),
-            Entry::Take(_) => {}
+            Admission::Held => return Attempt::Held,
+            Admission::Taken(claim) => return Attempt::Taken(claim),
+            Admission::Take(_) => {}
         }
         for _ in 0..ATTEMPTS {
             if self.directory_away().is_some() {
@@ -308,12 +308,12 @@ impl Cluster {
             };
             let is_void = |claim: &Claim| self.is_void(claim, state);
             let claims = match enter(&known.claims, self.me(), record.access.is_shared, is_void) {
-                Entry::Held => {
+                Admission::Held => {
                     self.note_attached(disk, known);
                     return Attempt::Held;
                 }
-                Entry::Taken(claim) => return Attempt::Taken(claim),
-                Entry::Take(claims) => claims,
+                Admission::Taken(claim) => return Attempt::Taken(claim),
+                Admission::Take(claims) => claims,
             };
             match self.commit_attached(disk, &known, &claims).await {
                 Ok(None) => return Attempt::Held,

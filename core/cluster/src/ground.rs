@@ -1,0 +1,81 @@
+//! What a component stands on, and how far it is copied there, as its disk's owner and the hosts tell.
+
+use crate::disk::DiskRecord;
+use crate::liveness::{Absence, Liveness};
+use crate::repair::told;
+use crate::view::{Ground, View};
+use crate::words::ago;
+use base::units::MIB;
+use base::{ComponentId, DeviceId, Instant};
+use layout::Component;
+use replication::Standing;
+use replication::owner::{LeftBecause, MemberState};
+
+/// Bytes that were copied to a component, and that are left, by what its owner tells of it; nothing when it is not at that.
+///
+/// An owner looks through a component while it copies. Of what it has not looked through as much is taken to be left as it found in
+/// the same space before, and of what stands in the place (`used` bytes, where that is known) no more than the rest.
+pub fn copied_and_left(told: &MemberState, size: u64, used: Option<u64>) -> Option<(u64, u64)> {
+    let (copied, left) = told.resync?;
+    let found = copied + left;
+    let beyond = match told.looked_through {
+        None | Some(0) => 0,
+        Some(parts) => {
+            let seen = u64::from(parts) * MIB;
+            let unseen = size.saturating_sub(seen);
+            u64::try_from(u128::from(found) * u128::from(unseen) / u128::from(seen)).unwrap_or(unseen)
+        }
+    };
+    let rest = used.map_or(u64::MAX, |used| used.saturating_sub(found));
+    Some((copied, left + beyond.min(rest)))
+}
+
+/// Bytes that were copied for a component, and that are left as far as can be told, if its owner is at that.
+pub(crate) fn resync(view: &View, disk: &DiskRecord, id: ComponentId) -> Option<(u64, u64)> {
+    let told = view.owners.get(&disk.id)?.members.iter().find(|one| one.component == id)?;
+    let (place, component) = disk.component(id)?;
+    copied_and_left(told, component.size, view.used(disk.id).get(place).copied())
+}
+
+/// What is wrong with what a component stands on.
+pub(crate) fn ground_of(view: &View, disk: &DiskRecord, component: &Component, now: Instant) -> String {
+    let device = device_name(view, component.device);
+    let host = view.device(component.device).map_or_else(String::new, |(host, _)| host.name.clone());
+    match view.ground(component.device) {
+        Ground::HostAway(since) => {
+            let id = view.device(component.device).map(|(host, _)| host.id);
+            let is_serviced = id.is_some_and(|id| {
+                matches!(view.liveness(id), Liveness::Away { why: Absence::Maintenance, .. })
+            });
+            let why = if is_serviced { ", in maintenance" } else { "" };
+            format!("{host} is away for {}{why}", ago(now, since))
+        }
+        Ground::DeviceAway(since) => format!("{device} is away for {}", ago(now, since)),
+        Ground::DeviceFailed => format!("{device} failed"),
+        Ground::Unknown => format!("no host has {device}"),
+        // Whom its owner copies to is there, whoever else is not sure yet.
+        Ground::Unsure if resync(view, disk, component.id).is_none() => format!("{host} is suspect"),
+        Ground::Unsure | Ground::Here => match disk.roster.member(component.id).map(|member| member.standing)
+        {
+            Some(Standing::Stale) => format!("the component on {device} lost data"),
+            Some(Standing::Absent) if has_no_room(view, disk, component.id) => {
+                format!("component {} has no room on {device}", component.id)
+            }
+            Some(Standing::Active | Standing::Absent | Standing::StandIn) | None => {
+                format!("the component on {device} is behind")
+            }
+        },
+    }
+}
+
+/// Whether the owner says that a component's device has no room for it.
+pub(crate) fn has_no_room(view: &View, disk: &DiskRecord, id: ComponentId) -> bool {
+    let trouble = told(view, disk.id, id).filter(|told| told.resync.is_none()).and_then(|told| told.trouble);
+    trouble.is_some_and(LeftBecause::is_no_room)
+}
+
+/// A device as people know it.
+pub(crate) fn device_name(view: &View, id: DeviceId) -> String {
+    view.device(id)
+        .map_or_else(|| format!("device {id}"), |(host, device)| format!("{} of {}", device.name, host.name))
+}
