@@ -145,6 +145,10 @@ impl Bench {
             self.node.shares.of_groups = shares;
             self.node.advance(Instant(self.now), &mut out);
             for output in std::mem::take(&mut out) {
+                if let Output::Compute { group, id, task } = output {
+                    self.node.computed(Instant(self.now), group, id, task.perform(), &mut out);
+                    continue;
+                }
                 let Output::Device { group, output } = output else { continue };
                 if let diskgroup::Output::Write { offset, .. } = &output
                     && held
