@@ -12,8 +12,10 @@ use base::units::MIB;
 use std::time::Duration;
 
 const KIB: u64 = 1024;
-/// `(name, MiB, what was written in its order: (byte, from, length))`; a byte of zero was trimmed.
-const DISKS: &[(&str, u64, &[(u8, u64, u64)])] = &[
+/// What was written: byte, from, length. A byte of zero was trimmed.
+type Write = (u8, u64, u64);
+/// `(name, MiB, what was written in its order)`.
+const DISKS: &[(&str, u64, &[Write])] = &[
     (
         "plain",
         24,
