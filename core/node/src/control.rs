@@ -100,6 +100,24 @@ impl Node {
         }
     }
 
+    /// Whether an open disk has a place with one component, on a device of this node that is out of service.
+    pub fn is_lost(&self, key: DiskKey) -> bool {
+        let is_failed = |component: &Component| {
+            let group = self.group_of(component.device).and_then(|key| self.group(key));
+            group.is_some_and(|group| {
+                group.component(component.id).is_some_and(|key| group.failure_of(key).is_some())
+            })
+        };
+        let mut places = self.disks[key.0].spec.layout.places();
+        places.any(|(_, copies)| matches!(copies, [only] if is_failed(only)))
+    }
+
+    /// The disks of which that is so.
+    pub fn lost_disks(&self) -> impl Iterator<Item = DiskId> {
+        let lost = self.disks.iter().filter(|(key, _)| self.is_lost(DiskKey(*key)));
+        lost.map(|(_, disk)| disk.spec.id)
+    }
+
     /// The histograms and counters of an open disk since it was opened.
     pub fn statistics(&self, key: DiskKey) -> iostats::Statistics {
         self.disks[key.0].recorder.statistics()

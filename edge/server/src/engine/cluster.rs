@@ -297,7 +297,10 @@ impl Engine {
         let now = self.now();
         let spec = super::commands::spec_of(&disk);
         if self.node.disk(disk.id).is_none() {
-            self.node.open_disk(now, spec, record);
+            let key = self.node.open_disk(now, spec, record);
+            if self.node.is_lost(key) {
+                self.lost.insert(disk.id);
+            }
         } else if !self.node.update_cluster_disk(now, record.0, spec, &mut self.outputs) {
             return; // What is known is newer.
         }

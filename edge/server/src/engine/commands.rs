@@ -513,6 +513,7 @@ impl Engine {
             self.touch(client);
         }
         self.registry.remove(disk);
+        self.lost.remove(&disk);
         let token = Token(self.targets.insert(Target::Closing(answer)) as u64);
         self.node.close_disk(token, disk, &mut self.outputs);
     }

@@ -19,7 +19,7 @@ use frontends::nbd::{self, Event, Session, TlsPolicy};
 use frontends::tls::TlsIdentity;
 use node::{GroupKey, Node, Output, Token};
 use slab::Slab;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -141,6 +141,8 @@ pub(crate) struct Engine {
     complained_at: Option<std::time::Instant>,
     /// Requests that ended with an error for want of an answer.
     pub(crate) overdue: BTreeMap<base::DiskId, Overdue>,
+    /// Disks that cannot be used any more: a device with their only copy of something is out of service.
+    pub(crate) lost: BTreeSet<base::DiskId>,
     /// When to look for more of them.
     pub(crate) overdue_at: Option<Instant>,
     /// Clients to look after at the end of the turn.
@@ -263,6 +265,7 @@ impl Engine {
             doors_open_at: started,
             complained_at: None,
             overdue: BTreeMap::new(),
+            lost: BTreeSet::new(),
             overdue_at: None,
             touched: Vec::new(),
             client_events: Vec::new(),
@@ -626,10 +629,12 @@ impl Engine {
                 tracing::error!(
                     "device {path} is out of service: {why}; its components are lost until it is replaced"
                 );
+                self.look_for_lost();
             }
             GroupEvent::GroupFailed { why } => {
                 let path = self.path_of(group, 0);
                 tracing::error!("the log device {path} failed, and with it its disk group: {why}");
+                self.look_for_lost();
             }
             GroupEvent::BlockDamaged { member, component, part, block } => {
                 let path = self.path_of(group, *member);

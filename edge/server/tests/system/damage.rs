@@ -262,7 +262,7 @@ fn a_device_that_vanishes_takes_nothing_else_with_it() {
         let reason = site.json(&["status"])["unavailable"]["lost"].clone();
         reason.as_str().map(str::to_owned)
     });
-    assert!(reason.contains("is lost with device"), "{reason}");
+    assert!(reason.contains(text(&device.path)), "{reason}");
     let devices = site.json(&["device", "list"]);
     let failed = devices.as_array().expect("a list").iter().filter(|device| !device["failure"].is_null());
     let failed: Vec<&Value> = failed.map(|device| &device["path"]).collect();

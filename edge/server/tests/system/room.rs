@@ -47,16 +47,12 @@ fn a_full_data_directory_stops_no_guest_and_all_returns_with_the_room() {
     site.ask(&["disk", "create", "web", "16MiB"]);
     let mut client = site.attach("web");
     memory.fill();
-    // The last page of a file may still take something.
+    // The store's file has some pages left.
+    let mut count = 0;
     let refused = wait_for("there is no room for a record", 60, || {
-        let done = site.cli(&["disk", "create", "more", "1MiB"]);
-        match done.status.success() {
-            true => {
-                site.ask(&["disk", "delete", "more", "--confirm", "more"]);
-                None
-            }
-            false => Some(said(&done)),
-        }
+        count += 1;
+        let done = site.cli(&["disk", "create", &format!("more-{count}"), "1MiB"]);
+        (!done.status.success()).then(|| said(&done))
     });
     assert!(refused.contains("No space left on device"), "{refused}");
     client.write(0, &[7; 65536]).expect("a guest goes on");
@@ -71,7 +67,7 @@ fn a_full_data_directory_stops_no_guest_and_all_returns_with_the_room() {
     let disks = site.json(&["disk", "list"]);
     let names: Vec<&str> =
         disks.as_array().expect("disks").iter().filter_map(|disk| disk["name"].as_str()).collect();
-    assert_eq!(names, ["after", "web"]);
+    assert!(names.contains(&"after") && names.contains(&"web"), "{names:?}");
     assert_eq!(site.attach("web").read(0, 65536), Ok(vec![7; 65536]));
     server.stop();
 }
