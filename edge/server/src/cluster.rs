@@ -137,7 +137,10 @@ pub async fn find(
         DirectoryPlace::Embedded | DirectoryPlace::Socket(_) => None,
     };
     let directory = match place {
-        DirectoryPlace::Embedded => embedded(config, own)?,
+        DirectoryPlace::Embedded => {
+            check_alone(own, security.as_deref())?;
+            embedded(config, own)?
+        }
         DirectoryPlace::Socket(path) => Shared::Remote(Remote::new(path.clone())),
         DirectoryPlace::Etcd(options) => Shared::in_etcd(options, copy.clone())?,
     };
@@ -177,10 +180,22 @@ pub async fn find(
     }
     check_certificate(security.as_deref(), &changes, cluster)?;
     check_holder(security.as_deref(), own.host)?;
+    if *place != DirectoryPlace::Embedded {
+        own.set_elsewhere()?;
+    }
     if own.cluster()?.is_none() {
         own.set_cluster(cluster)?;
     }
     Ok(Found { directory, changes, security, copy, away })
+}
+
+/// Refuses to stand alone to a host of a cluster of several: it would take what it holds of the cluster's disks for its own.
+fn check_alone(own: &HostStore, security: Option<&Security>) -> Result<(), Failure> {
+    match own.is_elsewhere()? || security.is_some() {
+        false => Ok(()),
+        true => Err(Failure::refused("this host belongs to a cluster, and its configuration names no directory")
+            .hint("name the cluster's in [cluster], as before; a host that is to stand alone needs a data_dir and devices of its own")),
+    }
 }
 
 /// The directory of a host that stands alone, in the host's own file. Its cluster is that of its devices, if they have one.

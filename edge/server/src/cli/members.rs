@@ -13,7 +13,7 @@ use crate::config::{Config, DirectoryPlace};
 use crate::control::start::directory_path;
 use crate::control::{now_seconds, random_bits};
 use crate::directory::HostStore;
-use crate::directory::shared::record::{Authorities, AuthorityRecord};
+use crate::directory::shared::record::{Authorities, AuthorityRecord, DISKS};
 use crate::directory::shared::{ClusterRecord, InEtcd, first_generation};
 use crate::failure::{Code, Failure};
 use crate::lock::{self, Lock};
@@ -162,8 +162,14 @@ pub async fn init(shell: &mut Shell<'_>, options: &InitOptions) -> Result<(), Fa
     let name = options.name.clone().unwrap_or_else(by_prefix);
     crate::name::check_name(&name)?;
     let etcd = InEtcd::new(place)?;
-    etcd.check_free().await?;
-    let authority = first_authority(&own, &name)?;
+    let alone = own.own.alone()?;
+    if alone.is_none() {
+        etcd.check_free().await?;
+    } else {
+        // What an interrupted attempt left is removed by the next.
+        etcd.ground().await?;
+    }
+    let authority = first_authority(&own, &name, alone.is_some())?;
     let record = ClusterRecord {
         id: authority.cluster().to_string(),
         name,
@@ -179,29 +185,43 @@ pub async fn init(shell: &mut Shell<'_>, options: &InitOptions) -> Result<(), Fa
         }],
         renew_before_ns: 0,
     };
-    etcd.make(&record, &authorities).await?;
+    let disks = alone.as_ref().map(|records| records.iter().filter(|one| one.key.starts_with(DISKS)).count());
+    match alone {
+        Some(records) => etcd.take_over(&record, &own.config.name, records, &authorities).await?,
+        None => etcd.make(&record, &authorities).await?,
+    }
     own.own.set_cluster(authority.cluster())?;
+    own.own.set_elsewhere()?;
     let own_name = &own.config.name;
     shell.show(&record, |record| {
+        let kept = match disks {
+            Some(1) => "; its disk is the cluster's first",
+            Some(0) | None => "",
+            Some(_) => "; its disks are the cluster's first",
+        };
         format!(
-            "made the cluster `{}` ({}) in etcd below {}; this host, `{own_name}`, keeps its authority\nstart it: drystone host --config {file}\nthen let others join: drystone host token",
+            "made the cluster `{}` ({}) in etcd below {}; this host, `{own_name}`, keeps its authority{kept}\nstart it: drystone host --config {file}\nthen let others join: drystone host token",
             record.name, record.id, place.prefix
         )
     })
 }
 
 /// The authority of a new cluster, and this host's certificate of it; those of an attempt that was cut short, if there are.
-fn first_authority(own: &Own, name: &str) -> Result<Authority, Failure> {
+fn first_authority(own: &Own, name: &str, stood_alone: bool) -> Result<Authority, Failure> {
     let made = |error: &dyn std::error::Error| security::failed("make the cluster's authority", error);
     if own.store.has_identity() {
         let credentials = own.store.load_credentials().map_err(|error| made(&error))?;
         return own.store.load_authority(credentials.identity().cluster()).map_err(|error| made(&error));
     }
-    if let Some(cluster) = own.own.cluster()? {
-        return Err(Failure::refused(format!("this host has devices of cluster {cluster} already"))
-            .hint("give it a data_dir and devices of its own"));
-    }
-    let cluster = ClusterId(random_bits()?);
+    let cluster = match own.own.cluster()? {
+        // A cluster of one becomes one of several: its devices are of it already.
+        Some(cluster) if stood_alone => cluster,
+        Some(cluster) => {
+            return Err(Failure::refused(format!("this host has devices of cluster {cluster} already"))
+                .hint("give it a data_dir and devices of its own"));
+        }
+        None => ClusterId(random_bits()?),
+    };
     let authority = Authority::create(cluster, &security::name(name)?, SystemTime::now());
     let authority = authority.map_err(|error| made(&error))?;
     let anchors = Anchors::of(&authority).map_err(|error| made(&error))?;

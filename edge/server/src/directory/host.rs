@@ -3,6 +3,7 @@
 use super::File;
 use super::file::broke;
 use super::former;
+use super::shared::{Entry, Store};
 use crate::failure::Failure;
 use base::{ClusterId, GroupId, HostId};
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
@@ -22,6 +23,8 @@ const KEY_FORMAT: &str = "format";
 const KEY_HOST: &str = "host";
 const KEY_CLUSTER: &str = "cluster";
 const KEY_INCARNATION: &str = "incarnation";
+/// There once the host's directory stands elsewhere: the records of its own count no more.
+const KEY_ELSEWHERE: &str = "elsewhere";
 /// Sessions that one start may begin before they would reach those of the next, whose clock stood still: an hour of one a
 /// nanosecond.
 pub const INCARNATION_STEP: u64 = 3_600_000_000_000;
@@ -90,6 +93,43 @@ impl HostStore {
             let found = table.get(KEY_CLUSTER).map_err(broke)?;
             Ok(found.map(|value| ClusterId(value.value())))
         })
+    }
+
+    /// Whether the host's directory has ever stood elsewhere.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn is_elsewhere(&self) -> Result<bool, Failure> {
+        self.file.read(|transaction| {
+            let table = transaction.open_table(META).map_err(broke)?;
+            Ok(table.get(KEY_ELSEWHERE).map_err(broke)?.is_some())
+        })
+    }
+
+    /// Records that the host's directory stands elsewhere from now on.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn set_elsewhere(&self) -> Result<(), Failure> {
+        if self.is_elsewhere()? {
+            return Ok(());
+        }
+        self.file.write(|transaction| {
+            let mut table = transaction.open_table(META).map_err(broke)?;
+            table.insert(KEY_ELSEWHERE, 1).map_err(broke)?;
+            Ok(())
+        })
+    }
+
+    /// The records of the time when the host stood alone, if it did and does still.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn alone(&self) -> Result<Option<Vec<Entry>>, Failure> {
+        match self.cluster()? {
+            Some(cluster) if !self.is_elsewhere()? => Store::former(self.file(), cluster),
+            Some(_) | None => Ok(None),
+        }
     }
 
     /// Records the cluster.

@@ -3,7 +3,9 @@
 //! Relies on the crate `etcd` for all that etcd needs. Must never change anything where there is a cluster.
 
 use super::etcd::{ClusterRecord, InEtcd};
-use super::record::CLUSTER;
+use super::record::{
+    ATTACHED, AUTHORITIES, Authorities, CLUSTER, ClusterSettings, HOSTS, PROGRAMS, SETTINGS,
+};
 use super::{Change, Entry};
 use crate::failure::{Code, Failure};
 use etcd::Committed;
@@ -64,6 +66,30 @@ impl InEtcd {
             .hint("nobody knows whose they are: if they are of no use, delete them with etcdctl")),
             Some(_) | None => Ok(left),
         }
+    }
+
+    /// Makes the directory of a cluster of what its only host kept while it stood alone: all but what hosts tell of themselves.
+    ///
+    /// # Errors
+    /// As for [`InEtcd::rebuild`].
+    pub async fn take_over(
+        &self,
+        record: &ClusterRecord,
+        host: &str,
+        records: Vec<Entry>,
+        authorities: &Authorities,
+    ) -> Result<(), Failure> {
+        let is_told = |key: &str| [HOSTS, PROGRAMS, ATTACHED].iter().any(|prefix| key.starts_with(prefix));
+        let mut entries: Vec<Entry> = records.into_iter().filter(|one| !is_told(&one.key)).collect();
+        let mut add = |key: &str, value| entries.push(Entry { key: key.to_owned(), version: 0, value });
+        let failed = |error| Failure::failed("write a record", error);
+        add(AUTHORITIES, serde_json::to_value(authorities).map_err(failed)?);
+        if !entries.iter().any(|one| one.key == SETTINGS) {
+            let settings = ClusterSettings::of_new_cluster();
+            let value = serde_json::to_value(settings).map_err(failed)?;
+            entries.push(Entry { key: SETTINGS.to_owned(), version: 0, value });
+        }
+        self.rebuild(record, host, entries).await
     }
 
     /// Makes the directory of these records. What an interrupted attempt left goes first.

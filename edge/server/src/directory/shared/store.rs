@@ -84,6 +84,16 @@ impl Store {
         Ok(store)
     }
 
+    /// All records of a file in which there have been some.
+    ///
+    /// # Errors
+    /// When the file fails, or a record is damaged.
+    pub fn former(file: Arc<File>, cluster: ClusterId) -> Result<Option<Vec<Entry>>, Failure> {
+        let store = Store::over(file, cluster)?;
+        let state = store.lock();
+        Ok((state.revision > 0).then(|| state.records.values().cloned().collect()))
+    }
+
     fn over(file: Arc<File>, cluster: ClusterId) -> Result<Store, Failure> {
         file.write(|transaction| put_all(transaction, &[], 0))?;
         let state = file.read(load)?;
