@@ -6,7 +6,6 @@ threads of a process (io_uring's workers are among them), less what its start al
 
 import argparse
 import json
-import math
 import os
 import resource
 import statistics
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .main import machine
+from .report import Interval
 from .systems import Failed
 
 ENGINES = ["io_uring", "libaio", "psync"]
@@ -48,19 +48,6 @@ class Cell:
 class Result:
     iops: float
     cpu_us: float
-
-
-class Interval:
-    """A geometric mean of ratios with its 95 % interval (normal; pairs are many)."""
-
-    def __init__(self, ratios: list[float]):
-        logs = [math.log(ratio) for ratio in ratios]
-        middle = statistics.mean(logs)
-        half = 1.96 * statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else math.inf
-        self.mean, self.low, self.high = math.exp(middle), math.exp(middle - half), math.exp(middle + half)
-
-    def __str__(self) -> str:
-        return f"{self.mean:.3f} [{self.low:.3f} {self.high:.3f}]"
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

@@ -13,17 +13,19 @@ from pathlib import Path
 from . import report
 from .cases import CASES
 from .measure import fill, measure, median_of
-from .systems import Drystone, Failed, NbdkitFile, NbdkitMemory, Raw
+from .systems import Drystone, DrystoneBefore, Failed, NbdkitFile, NbdkitMemory, Raw
 
 SYSTEMS = ["drystone", "nbdkit-file", "nbdkit-memory", "raw"]
 MEDIA = ["tmpfs", "disk"]
-#: File, memory, raw and Drystone's device (half as large again, and its log) at once.
-IMAGES_AT_ONCE = 5
+#: File, memory, raw and the devices of Drystone and of the release before (half as large again, and the log) at once.
+IMAGES_AT_ONCE = 7
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="perf/run", description=__doc__)
     parser.add_argument("--drystone", metavar="PROGRAM", default="target/release/drystone")
+    parser.add_argument("--before", metavar="PROGRAM",
+                        help="measure another release, too, and show the ratios: what a change costs")  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="one round of 2 s on 512 MiB: does it work at all?")
     parser.add_argument("--seconds", type=float, help="length of one run (default 8)")
     parser.add_argument("--rounds", type=int, help="runs of each case and system; medians are shown (default 3)")
@@ -56,6 +58,8 @@ def check_programs(options: argparse.Namespace) -> None:
             raise Failed(f"`{program}` is not installed (Debian: apt-get install fio nbdkit)")
     if "drystone" in options.system and not os.access(options.drystone, os.X_OK):
         raise Failed(f"{options.drystone} is not there: build it with `./x build`, or name it with --drystone")
+    if options.before and not os.access(options.before, os.X_OK):
+        raise Failed(f"{options.before} (--before) is not a program")
 
 
 def make(options: argparse.Namespace, folder: Path) -> list:
@@ -65,7 +69,10 @@ def make(options: argparse.Namespace, folder: Path) -> list:
         "nbdkit-memory": lambda: NbdkitMemory(folder, options.size),
         "raw": lambda: Raw(folder, options.size),
     }
-    return [makers[name]() for name in SYSTEMS if name in options.system]
+    systems = [makers[name]() for name in SYSTEMS if name in options.system]
+    if options.before:
+        systems.insert(1, DrystoneBefore(folder, options.size, os.path.abspath(options.before)))
+    return systems
 
 
 def measure_medium(options: argparse.Namespace, medium: str, parent: str) -> tuple[dict, list]:
@@ -136,6 +143,8 @@ def main(arguments=None) -> int:
     for medium, medians in results.items():
         print(report.table(medium, medians))
     print(report.budget_lines(found))
+    if options.before and "drystone" in options.system:
+        print(report.before_lines(runs, Drystone.name, DrystoneBefore.name))
     if options.json:
         document = {"machine": about, "seconds": options.seconds, "rounds": options.rounds, "size": options.size,
                     "medians": results, "budgets": found, "runs": runs}  # fmt: skip

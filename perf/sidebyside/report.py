@@ -1,5 +1,8 @@
 """Tables for people."""
 
+import math
+import statistics
+
 from .cases import BUDGETS, CASES
 
 #: Heading, figure, and how it is printed.
@@ -76,4 +79,30 @@ def budget_lines(found: list[dict]) -> str:
     for one in found:
         word = "pass" if one["met"] else "MISS"
         lines.append(f"  {word}  {one['ratio']:6.2f}  {one['bound']:8}  {one['budget']}")
+    return "\n".join(lines)
+
+
+class Interval:
+    """A geometric mean of ratios with its 95 % interval (normal; pairs are many)."""
+
+    def __init__(self, ratios: list[float]):
+        logs = [math.log(ratio) for ratio in ratios]
+        middle = statistics.mean(logs)
+        half = 1.96 * statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else math.inf
+        self.mean, self.low, self.high = math.exp(middle), math.exp(middle - half), math.exp(middle + half)
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} [{self.low:.3f} {self.high:.3f}]"
+
+
+def before_lines(runs: list[dict], now: str, before: str) -> str:
+    """Ratios of two releases, round by round: what a change costs."""
+    lines = ["\nthis release / the one before (geometric mean of the rounds' ratios, 95 % interval)"]
+    for medium, case in dict.fromkeys((run["medium"], run["case"]) for run in runs):
+        sides = [[run for run in runs if (run["medium"], run["case"], run["system"]) == (medium, case, name)]
+                 for name in (now, before)]  # fmt: skip
+        cells = []
+        for word, key in (("server CPU per I/O", "server_cpu_us"), ("IOPS", "iops")):
+            cells.append(f"{word} {Interval([own[key] / other[key] for own, other in zip(*sides)])}")
+        lines.append(f"  {medium}, {case}: " + ", ".join(cells))
     return "\n".join(lines)

@@ -141,6 +141,12 @@ class Drystone(Server):
             raise Failed(f"drystone disk create failed: {done.stderr.strip()}\n{self.log_tail()}")
 
 
+class DrystoneBefore(Drystone):
+    """Another release of it, to see what a change costs."""
+
+    name = "before"
+
+
 class NbdkitFile(Server):
     """nbdkit's file plugin: a thread per request, the page cache, writes not stable before a flush."""
 

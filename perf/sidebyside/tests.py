@@ -4,9 +4,9 @@ import unittest
 from pathlib import Path
 
 from .cases import BUDGETS, CASES
-from .lab import Cell, Interval
+from .lab import Cell
 from .measure import figures, fio_command, median_of
-from .report import table, verdicts
+from .report import Interval, before_lines, table, verdicts
 from . import replicated, stages
 from .systems import Failed, Raw, process_cpu_seconds
 
@@ -54,6 +54,14 @@ class Arithmetic(unittest.TestCase):
                 [verdict] = verdicts(results)
                 self.assertEqual(verdict["met"], met, budget)
         self.assertEqual(verdicts({"disk": {}}), [])
+
+    def test_two_releases_are_compared_round_by_round(self):
+        rounds = [("drystone", 2.0), ("before", 1.0), ("before", 4.0), ("drystone", 4.0)]
+        runs = [{"medium": "tmpfs", "case": "c", "system": system, "server_cpu_us": cost, "iops": 10.0}
+                for system, cost in rounds]  # fmt: skip
+        text = before_lines(runs, "drystone", "before")
+        self.assertIn("tmpfs, c: server CPU per I/O 1.414", text)
+        self.assertIn("IOPS 1.000 [1.000 1.000]", text)
 
     def test_the_table_has_a_line_for_each_system(self):
         base = figures(result(side(1000, 1000, 1000), NOTHING), 0.01, 0)
