@@ -5,6 +5,7 @@
 //! and by asking for a JSON content type.
 
 pub mod access;
+pub mod doors;
 mod handlers;
 pub mod metrics;
 pub mod serve;
@@ -52,6 +53,7 @@ fn routes() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(handlers::silences, handlers::silence, handlers::unsilence))
         .routes(routes!(handlers::local))
         .routes(routes!(handlers::copy))
+        .routes(routes!(handlers::found_cluster))
         .routes(routes!(handlers::rebuild_directory))
         .routes(routes!(handlers::versions))
         .routes(routes!(handlers::upgrade))

@@ -10,6 +10,7 @@ mod disks;
 mod emptying;
 mod follow;
 mod gather;
+mod grow;
 mod hosts;
 mod keeper;
 mod leave;
@@ -21,6 +22,7 @@ mod repair;
 mod resync;
 mod settings;
 mod silent;
+mod standing;
 mod status;
 mod upgrade;
 mod view;
@@ -59,6 +61,7 @@ use base::{ClusterId, ComponentId, DiskId, GroupId, HostId, NodeId};
 use keeper::Keeper;
 use placement::DeviceSpace;
 use progress::Progress;
+use standing::Standing;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -75,16 +78,10 @@ pub struct Cluster {
     pub me: HostId,
     /// This start of it.
     pub incarnation: u64,
-    /// Where other hosts connect to this one's nodes, in their order; nothing on a host that stands alone.
-    pub peers: Vec<Option<SocketAddr>>,
     /// What happened here.
     pub events: Arc<EventLog>,
-    directory: Shared,
-    /// This host's certificate; nothing in a cluster whose hosts have none.
-    security: Option<Arc<Security>>,
+    standing: RwLock<Arc<Standing>>,
     engine: EngineHandle,
-    config: Config,
-    fault_domain: Option<String>,
     view: RwLock<Arc<View>>,
     revision: watch::Sender<u64>,
     progress: Mutex<Progress>,
@@ -100,8 +97,8 @@ pub struct Cluster {
     away: Mutex<Option<Failure>>,
     /// Whether this host has taken itself out of the cluster.
     has_left: AtomicBool,
-    /// What this host keeps of the directory, where it stands in etcd.
-    copy: Option<Arc<Copied>>,
+    /// Whether this host has a certificate.
+    certificates_came: watch::Sender<bool>,
     /// Why this host must not go on, once it is so: the records are at a level that its program does not understand.
     outgrown: watch::Sender<Option<Failure>>,
 }
@@ -294,17 +291,21 @@ impl Cluster {
         (engine, peers): (EngineHandle, Vec<Option<SocketAddr>>),
         events: Arc<EventLog>,
     ) -> Result<Arc<Cluster>, Failure> {
+        let is_certified = found.security.is_some();
+        let standing = Standing {
+            config: Arc::new(config.clone()),
+            directory: found.directory,
+            copy: found.copy,
+            security: found.security,
+            peers,
+        };
         let cluster = Arc::new(Cluster {
             id: fabric.cluster,
             me: fabric.node.host,
             incarnation: fabric.incarnation,
-            peers,
             events,
-            directory: found.directory,
-            security: found.security,
+            standing: RwLock::new(Arc::new(standing)),
             engine,
-            config: config.clone(),
-            fault_domain: config.cluster.fault_domain.clone(),
             view: RwLock::default(),
             revision: watch::Sender::new(0),
             progress: Mutex::default(),
@@ -314,7 +315,7 @@ impl Cluster {
             silent_members: Mutex::default(),
             away: Mutex::new(found.away),
             has_left: AtomicBool::new(false),
-            copy: found.copy,
+            certificates_came: watch::Sender::new(is_certified),
             outgrown: watch::Sender::new(None),
         });
         cluster.check_name(&found.changes)?;
@@ -326,7 +327,7 @@ impl Cluster {
     fn check_name(&self, changes: &Changes) -> Result<(), Failure> {
         let hosts = changes.entries.iter().filter(|entry| entry.key.starts_with(HOSTS));
         let mut hosts = hosts.filter_map(|entry| ClusterHost::read(entry).ok()).map(|host| host.record);
-        match hosts.find(|host| host.name == self.config.name && host.id != self.me) {
+        match hosts.find(|host| host.name == self.config().name && host.id != self.me) {
             None => Ok(()),
             Some(other) => Err(Failure::new(
                 Code::Conflict,
@@ -371,9 +372,14 @@ impl Cluster {
         Ok(())
     }
 
+    /// The cluster.
+    pub fn id(&self) -> ClusterId {
+        self.id
+    }
+
     /// Whether this host has its directory for itself: nobody can join it as it is.
     pub fn stands_alone(&self) -> bool {
-        matches!(self.directory, Shared::Embedded(_))
+        matches!(self.standing().directory, Shared::Embedded(_))
     }
 
     /// The records as they were last heard of.
@@ -405,11 +411,11 @@ impl Cluster {
 
     /// What is wrong with this host's data directory.
     pub fn data_trouble(&self) -> Vec<String> {
-        let copy = self.copy.as_ref().and_then(|copy| copy.trouble());
+        let copy = self.copy().and_then(|copy| copy.trouble());
         let copy = copy.map(|why| {
             format!("no copy of the directory is kept, which would count if etcd lost its data ({why})")
         });
-        copy.into_iter().chain(self.events.trouble()).chain(data_dir::low(&self.config.data_dir)).collect()
+        copy.into_iter().chain(self.events.trouble()).chain(data_dir::low(&self.config().data_dir)).collect()
     }
 
     /// What a heartbeat tells of this host's devices and groups.
@@ -544,7 +550,7 @@ impl Cluster {
 
     /// A host's record as the directory has it now, with its version.
     async fn fetch_host(&self, id: base::HostId) -> Result<Option<(u64, ClusterHost)>, Failure> {
-        let Some(entry) = self.directory.get(&ClusterHost::key(id)).await? else { return Ok(None) };
+        let Some(entry) = self.directory().get(&ClusterHost::key(id)).await? else { return Ok(None) };
         let host =
             ClusterHost::read(&entry).map_err(|error| Failure::failed("read a host's record", error))?;
         Ok(Some((entry.version, host)))
@@ -563,7 +569,7 @@ impl Cluster {
         host: ClusterHost,
     ) -> Result<Option<u64>, Failure> {
         changes.push(host.change(expected)?);
-        match self.directory.commit(changes).await {
+        match self.directory().commit(changes).await {
             Outcome::Done { version } => {
                 let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
                 let mut next = View::clone(&view);
@@ -577,7 +583,7 @@ impl Cluster {
     }
 
     fn own_record(&self, state: &HostState, known: Option<&ClusterHost>) -> ClusterHost {
-        let now = self.directory_now();
+        let (now, standing) = (self.directory_now(), self.standing());
         let former = |id| known?.record.devices.iter().find(|device| device.id == id);
         let device = |device: &crate::engine::DeviceState| DeviceRecord {
             id: device.id,
@@ -597,14 +603,15 @@ impl Cluster {
             peer_addresses: address.iter().map(SocketAddr::to_string).collect(),
             incarnation: self.incarnation,
         };
-        let api: Vec<String> = self.config.http.iter().map(|listen| self.api_text(listen)).collect();
+        let config = &standing.config;
+        let api: Vec<String> = config.http.iter().map(|listen| api_text(&standing, listen)).collect();
         ClusterHost {
             record: HostRecord {
                 id: self.me,
-                name: self.config.name.clone(),
-                nodes: (0u8..).zip(&self.peers).map(node).collect(),
+                name: config.name.clone(),
+                nodes: (0u8..).zip(&standing.peers).map(node).collect(),
                 api_address: api.first().cloned().unwrap_or_default(),
-                fault_domain: self.fault_domain.clone(),
+                fault_domain: config.cluster.fault_domain.clone(),
                 maintenance: known.map_or(Maintenance::Off, |known| known.record.maintenance),
                 devices: state.devices.iter().filter(|device| device.is_capacity).map(device).collect(),
                 release: RELEASE.to_owned(),
@@ -614,21 +621,21 @@ impl Cluster {
                 heard: base::Instant(0),
             },
             api,
-            nbd: self.config.nbd.iter().map(listen_text).collect(),
-            nbd_tls: self.config.tls.as_ref().is_some_and(|tls| tls.required),
+            nbd: config.nbd.iter().map(listen_text).collect(),
+            nbd_tls: config.tls.as_ref().is_some_and(|tls| tls.required),
             certificate: self.certificate(),
             level: self.view().level.level,
         }
     }
+}
 
-    /// Where clients of the API connect: with the address that other hosts know where it is every one.
-    fn api_text(&self, listen: &Listen) -> String {
-        match (listen, &self.security, self.peers.first()) {
-            (Listen::Tcp(address), Some(_), Some(Some(known))) => {
-                format!("https://{}", address_of(*address, known.ip()))
-            }
-            _ => listen_text(listen),
+/// Where clients of the API connect: with the address that other hosts know where it is every one.
+fn api_text(standing: &Standing, listen: &Listen) -> String {
+    match (listen, &standing.security, standing.peers.first()) {
+        (Listen::Tcp(address), Some(_), Some(Some(known))) => {
+            format!("https://{}", address_of(*address, known.ip()))
         }
+        _ => listen_text(listen),
     }
 }
 

@@ -23,6 +23,8 @@ const TABLE_BYTES_MIN: u64 = 16 * MIB;
 /// A host's configuration, checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
+    /// The file, if it is of one: an absolute path.
+    pub path: Option<PathBuf>,
     /// Name of the host.
     pub name: String,
     /// Where the directory, the lock and the sockets stand.
@@ -281,10 +283,11 @@ impl Config {
         let absolute = std::path::absolute(path)
             .map_err(|error| Failure::usage(format!("{} is not a path: {error}", path.display())))?;
         let folder = absolute.parent().expect("a file that was read stands in a folder");
-        Config::parse(&text, folder, force).map_err(|failure| Failure {
+        let config = Config::parse(&text, folder, force).map_err(|failure| Failure {
             error: format!("{}: {}", path.display(), failure.error.trim_end()),
             ..failure
-        })
+        })?;
+        Ok(Config { path: Some(absolute), ..config })
     }
 
     /// Checks the text of a file that stands in `folder`.
@@ -299,6 +302,7 @@ impl Config {
             texts.iter().map(|text| parse_listen(text, &data_dir)).collect()
         };
         let config = Config {
+            path: None,
             name: file.name.unwrap_or_else(host_name),
             nbd: listen(file.listen.nbd, &["127.0.0.1:10809", "unix:nbd.sock"])?,
             http: listen(file.listen.http, &["unix:api.sock"])?,
@@ -390,6 +394,22 @@ impl Config {
     /// Whether nodes of it are connected with others: of other hosts, or further shards of its own.
     pub fn has_peers(&self) -> bool {
         self.peer_listener().is_some()
+    }
+
+    /// Whether a host that stands alone and was started with this can take up another configuration while it serves: they differ by
+    /// where the directory is, where other hosts connect, the fault domain, and places to listen that come along.
+    pub fn can_grow_into(&self, other: &Config) -> bool {
+        let mut like = other.clone();
+        like.nbd.retain(|one| self.nbd.contains(one));
+        like.http.retain(|one| self.http.contains(one));
+        like.cluster.directory.clone_from(&self.cluster.directory);
+        like.cluster.peers = self.cluster.peers;
+        like.cluster.fault_domain.clone_from(&self.cluster.fault_domain);
+        // That devices are formatted whatever they hold is said at each start.
+        for (group, ours) in like.groups.iter_mut().zip(&self.groups) {
+            group.create = ours.create;
+        }
+        like == *self
     }
 
     /// What the engine needs of it.

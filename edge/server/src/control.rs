@@ -8,6 +8,7 @@ mod cluster;
 mod devices;
 mod disks;
 mod events;
+mod founding;
 mod health;
 mod imports;
 mod locks;
@@ -24,6 +25,7 @@ mod tests;
 mod views;
 mod what_if;
 
+use crate::api::doors::Doors;
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::directory::{HostStore, Records};
@@ -31,7 +33,6 @@ use crate::engine::{Command, DiskState, EngineHandle, HostState, Listen};
 use crate::events::{EventLog, Kind};
 use crate::failure::Failure;
 use crate::sampler::Sampler;
-use crate::security::Security;
 use base::{ComponentId, DiskId};
 use placement::DeviceSpace;
 use std::collections::BTreeMap;
@@ -45,17 +46,15 @@ pub use start::now_seconds;
 
 /// Everything that answers API requests.
 pub struct Control {
-    /// The host's configuration.
-    pub config: Config,
     engine: EngineHandle,
+    /// Where the API is served.
+    doors: Arc<Doors>,
     /// What this host keeps for itself.
     store: HostStore,
     /// The cluster: of one, where this host stands alone.
     pub cluster: Arc<Cluster>,
     /// What happened here.
     pub events: Arc<EventLog>,
-    /// This host's certificate, if it has one.
-    pub security: Option<Arc<Security>>,
     sampler: Arc<Sampler>,
     warnings: Mutex<Vec<String>>,
     changes: tokio::sync::Mutex<()>,
@@ -68,6 +67,11 @@ pub struct Control {
 }
 
 impl Control {
+    /// The host's configuration.
+    pub fn config(&self) -> Arc<Config> {
+        self.cluster.config()
+    }
+
     /// The state of the engine's devices.
     async fn host_state(&self) -> Result<HostState, Failure> {
         Ok(self.engine.call(|answer| Command::Host { answer }).await?)

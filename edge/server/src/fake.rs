@@ -1,5 +1,6 @@
 //! An engine in memory for the tests of the control plane: it keeps what it is told and can be told to fail.
 
+use crate::api::doors::Doors;
 use crate::cluster::{self, Cluster};
 use crate::config::Config;
 use crate::control::Control;
@@ -150,6 +151,7 @@ impl Fake {
             ClusterCommand::GiveBack { answer, .. } => drop(answer.send(Ok(()))),
             ClusterCommand::Component { order, answer, .. } => drop(answer.send(self.order(order))),
             ClusterCommand::State { answer } => drop(answer.send(self.cluster_state())),
+            ClusterCommand::Join { answer, .. } => drop(answer.send(Ok(vec![None]))),
             ClusterCommand::Nodes { .. }
             | ClusterCommand::Recorded { .. }
             | ClusterCommand::FetchFailed { .. }
@@ -258,5 +260,5 @@ pub async fn control(config: Config, engine: EngineHandle) -> Result<Arc<Control
     let events = Arc::new(EventLog::open(&config.data_dir, &config.name)?);
     let (_, notices) = tokio::sync::mpsc::unbounded_channel();
     let cluster = Cluster::new(found, &config, &fabric, (engine.clone(), vec![None]), events)?;
-    Control::start(config, store, cluster, notices, (None, engine)).await
+    Control::start(store, cluster, notices, (engine, Arc::new(Doors::new()))).await
 }

@@ -4,33 +4,27 @@
 //! and the devices are left as a clean start wants them.
 
 use crate::api;
-use crate::api::access::Caller;
-use crate::api::serve::TlsListener;
+use crate::api::doors::{Bound, Doors};
 use crate::cli::HostOptions;
 use crate::cluster::{self, Cluster};
 use crate::config::Config;
 use crate::control::start::directory_path;
-use crate::control::{Control, listen_text, random_bits};
+use crate::control::{Control, random_bits};
 use crate::data_dir;
 use crate::directory::HostStore;
-use crate::engine::{self, EngineError, Listen, Settings, Started};
+use crate::engine::{self, EngineError, Settings, Started};
 use crate::events::EventLog;
 use crate::failure::Failure;
-use crate::limits::{RESERVE_PERIOD, STOP_WAIT};
+use crate::limits::RESERVE_PERIOD;
 use crate::lock::{self, Lock};
 use crate::security::{self, Security};
-use axum::Router;
 use base::HostId;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
-use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 /// Starts an engine.
 pub type StartEngine = fn(Settings) -> Result<Started, EngineError>;
@@ -39,9 +33,8 @@ pub type StartEngine = fn(Settings) -> Result<Started, EngineError>;
 pub struct Host {
     /// What the API answers with.
     pub control: Arc<Control>,
-    servers: Vec<JoinHandle<()>>,
+    doors: Arc<Doors>,
     stop: watch::Sender<bool>,
-    sockets: Vec<PathBuf>,
     engine: thread::JoinHandle<()>,
     _lock: Lock,
 }
@@ -124,10 +117,13 @@ impl Host {
         let fabric = found.fabric(&config, &store)?;
         let events = Arc::new(EventLog::open(&config.data_dir, &config.name)?);
         let (sender, notices) = unbounded_channel();
+        let doors = Arc::new(Doors::new());
         let settings = Settings { cluster_tls: nbd_tls, ..config.settings(fabric.clone(), sender) };
         let Started { handle, thread: engine, peers } = start_engine(settings)?;
         let started = match Cluster::new(found, &config, &fabric, (handle.clone(), peers), events) {
-            Ok(cluster) => Control::start(config, store, cluster, notices, (security, handle.clone())).await,
+            Ok(cluster) => {
+                Control::start(store, cluster, notices, (handle.clone(), Arc::clone(&doors))).await
+            }
             Err(failure) => Err(failure),
         };
         let control = match started {
@@ -139,61 +135,18 @@ impl Host {
                 return Err(failure);
             }
         };
-        let mut host = Host {
-            control,
-            servers: Vec::new(),
-            stop: watch::Sender::new(false),
-            sockets: Vec::new(),
-            engine,
-            _lock: lock,
-        };
-        let router = api::router(Arc::clone(&host.control));
-        for listen in host.control.config.http.clone() {
-            if let Err(failure) = host.listen(&listen, router.clone()).await {
-                host.stop().await?;
-                return Err(failure);
+        let host = Host { control, doors, stop: watch::Sender::new(false), engine, _lock: lock };
+        host.doors.set_router(api::router(Arc::clone(&host.control)));
+        for listen in &config.http {
+            match Bound::at(listen).await {
+                Ok(bound) => host.doors.serve(bound, &host.control.cluster),
+                Err(failure) => {
+                    host.stop().await?;
+                    return Err(failure);
+                }
             }
         }
         Ok(host)
-    }
-
-    async fn listen(&mut self, listen: &Listen, router: Router) -> Result<(), Failure> {
-        let failed = |error| Failure::failed(format!("listen at {}", listen_text(listen)), error);
-        let mut stop = self.stop.subscribe();
-        let stopped = async move {
-            // The sender lives as long as the host; if it is gone, so is the host.
-            let _ = stop.wait_for(|stop| *stop).await;
-        };
-        let what = listen_text(listen);
-        let service = router.into_make_service_with_connect_info::<Caller>();
-        let ended = move |result: std::io::Result<()>| {
-            if let Err(error) = result {
-                tracing::error!("the API at {what} ended: {error}");
-            }
-        };
-        self.servers.push(match listen {
-            Listen::Tcp(address) => {
-                let listener = TcpListener::bind(address).await.map_err(failed)?;
-                match &self.control.security {
-                    Some(security) => {
-                        let listener = TlsListener::new(listener, security.api_tls()?);
-                        let server = axum::serve(listener, service).with_graceful_shutdown(stopped);
-                        tokio::spawn(async move { ended(server.await) })
-                    }
-                    None => {
-                        let server = axum::serve(listener, service).with_graceful_shutdown(stopped);
-                        tokio::spawn(async move { ended(server.await) })
-                    }
-                }
-            }
-            Listen::Unix(path) => {
-                let listener = bind_unix(path).await.map_err(failed)?;
-                self.sockets.push(path.clone());
-                let server = axum::serve(listener, service).with_graceful_shutdown(stopped);
-                tokio::spawn(async move { ended(server.await) })
-            }
-        });
-        Ok(())
     }
 
     /// Serves until a signal comes, the host leaves its cluster, or the engine ends by itself, which is a failure.
@@ -230,17 +183,10 @@ impl Host {
     /// When the engine's thread broke.
     pub async fn stop(self) -> Result<(), Failure> {
         self.stop.send_replace(true);
-        for mut server in self.servers {
-            if tokio::time::timeout(STOP_WAIT, &mut server).await.is_err() {
-                server.abort();
-            }
-        }
+        self.doors.stop().await;
         self.control.stop().await;
         let ended = join(self.engine).await;
-        for socket in &self.sockets {
-            // It may be gone already; a stale one is replaced at the next start.
-            let _ = std::fs::remove_file(socket);
-        }
+        self.doors.remove_sockets();
         ended
     }
 }
@@ -250,25 +196,6 @@ async fn tend_reserve(data_dir: PathBuf, mut stop: watch::Receiver<bool>) {
     while tokio::time::timeout(RESERVE_PERIOD, stop.wait_for(|stop| *stop)).await.is_err() {
         data_dir::restore_reserve(&data_dir);
     }
-}
-
-/// A unix socket for its owner alone. What a former server left is replaced; one that somebody answers at is not.
-///
-/// # Errors
-/// When somebody answers there, or it cannot be made.
-pub async fn bind_unix(path: &Path) -> std::io::Result<UnixListener> {
-    if path.exists() {
-        if tokio::net::UnixStream::connect(path).await.is_ok() {
-            return Err(std::io::Error::other("another program answers there"));
-        }
-        std::fs::remove_file(path)?;
-    }
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let listener = UnixListener::bind(path)?;
-    std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
-    Ok(listener)
 }
 
 /// Waits for the engine's thread, off the threads of the control plane.
@@ -289,6 +216,8 @@ mod tests {
     use crate::client::Client;
     use crate::failure::Code;
     use crate::fake;
+    use std::path::Path;
+    use tokio::net::UnixListener;
 
     fn fake_engine(_: Settings) -> Result<Started, EngineError> {
         Ok(Started { handle: fake::start().0, thread: thread::spawn(|| {}), peers: vec![None] })

@@ -16,6 +16,7 @@ mod events;
 mod failure;
 #[cfg(test)]
 mod fake;
+mod founding;
 mod host;
 mod limits;
 mod lock;

@@ -190,6 +190,7 @@ mod tests {
             (Method::POST, "/api/v1/authorities", Action::GiveCertificates),
             (Method::POST, "/api/v1/certificates/renew", Action::GiveCertificates),
             (Method::POST, "/api/v1/certificates/host", Action::ActAsHost),
+            (Method::POST, "/api/v1/cluster", Action::ChangeCluster),
             (Method::POST, "/api/v1/cluster/copy", Action::ActAsHost),
             (Method::POST, "/api/v1/cluster/rebuild-directory", Action::ChangeCluster),
             (Method::GET, "/api/v1/cluster/versions", Action::See),

@@ -5,11 +5,11 @@ use super::types::{
     AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
     CertificateRequest, CertificatesView, ChangeDisk, ChangeSettings, ConfirmAuthority, ConfirmHost,
     CopyRequest, CopyView, CreateDisk, CreatePolicy, DeleteDisk, DeviceView, DiskSummary, DiskView,
-    EndImport, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView, ForecastView, HealthView,
-    HistogramsView, HostSummary, HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView,
-    MaintenanceView, MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView, RebuildDirectory,
-    RebuildView, RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView,
-    SilenceView, Since, SupportView, TokenView, TopView, VersionsView, WhatIf,
+    EndImport, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView, ForecastView, FoundCluster,
+    FoundedView, HealthView, HistogramsView, HostSummary, HostView, ImportView, JoinAnswer, JoinRequest,
+    KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView,
+    RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView,
+    ResyncsView, SilenceView, Since, SupportView, TokenView, TopView, VersionsView, WhatIf,
 };
 use super::{Input, Options};
 use crate::control::Control;
@@ -46,6 +46,16 @@ pub async fn local(State(control): Shared) -> Answer<LocalView> {
 #[utoipa::path(post, path = "/api/v1/cluster/copy", request_body = CopyRequest, responses((status = 200, body = CopyView), (status = "default", body = Failure)))]
 pub async fn copy(State(control): Shared, Input(request): Input<CopyRequest>) -> Answer<CopyView> {
     control.give_copy(request.seal).await.map(Json)
+}
+
+/// Make a cluster of several hosts of this one, which stands alone: its directory moves into the etcd that its configuration names
+/// now, and other hosts can join. Its disks stay, and guests go on.
+#[utoipa::path(post, path = "/api/v1/cluster", request_body = FoundCluster, responses((status = 200, body = FoundedView), (status = "default", body = Failure)))]
+pub async fn found_cluster(
+    State(control): Shared,
+    Input(request): Input<FoundCluster>,
+) -> Answer<FoundedView> {
+    to_the_end(async move { control.found_cluster(&request).await }).await.map(Json)
 }
 
 /// Make a new directory from what the hosts and their devices know, in the empty etcd of the configuration; or say what

@@ -4,13 +4,13 @@
 //! number of connections, each for a bounded time. Must never hand a connection on without saying whose it is.
 
 use super::access::Caller;
+use crate::cluster::Cluster;
 use crate::complaints::Complaints;
 use crate::limits::{
     API_CONNECTIONS_MAX, API_GREETING_WAIT, API_GREETINGS_MAX, API_STRANGER_WAIT, API_STRANGERS_MAX,
 };
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
-use rustls::ServerConfig;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,26 +20,24 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
-/// Connections that have shown who they are, of one address to listen at.
-pub struct TlsListener {
+/// Connections to one address, of which is known who made them: by the certificate that they showed, or, while this host has none
+/// itself, because it listens at loopback alone.
+pub struct Greeter {
     ready: mpsc::Receiver<(Held, Caller)>,
     accepting: tokio::task::JoinHandle<()>,
 }
 
-impl TlsListener {
-    /// Accepts connections of `listener`.
-    pub fn new(listener: TcpListener, config: Arc<ServerConfig>) -> TlsListener {
+impl Greeter {
+    /// Accepts connections of `listener` to the host of a cluster.
+    pub fn new(listener: TcpListener, cluster: Arc<Cluster>) -> Greeter {
         let (sender, ready) = mpsc::channel(1);
-        let acceptor = TlsAcceptor::from(config);
-        TlsListener { ready, accepting: tokio::spawn(accept(listener, acceptor, sender)) }
+        Greeter { ready, accepting: tokio::spawn(accept(listener, cluster, sender)) }
     }
 }
 
-impl Drop for TlsListener {
+impl Drop for Greeter {
     fn drop(&mut self) {
         self.accepting.abort();
     }
@@ -52,7 +50,7 @@ struct Places {
     known: Arc<Semaphore>,
 }
 
-async fn accept(mut listener: TcpListener, acceptor: TlsAcceptor, ready: mpsc::Sender<(Held, Caller)>) {
+async fn accept(mut listener: TcpListener, cluster: Arc<Cluster>, ready: mpsc::Sender<(Held, Caller)>) {
     let room = |count| Arc::new(Semaphore::new(count));
     let places = Arc::new(Places {
         greetings: room(API_GREETINGS_MAX),
@@ -62,11 +60,26 @@ async fn accept(mut listener: TcpListener, acceptor: TlsAcceptor, ready: mpsc::S
     let complaints = Arc::new(Mutex::new(Complaints::default()));
     loop {
         let (stream, from) = Listener::accept(&mut listener).await;
+        let acceptor = match cluster.certified().map(|security| security.api_tls()).transpose() {
+            Ok(config) => config.map(TlsAcceptor::from),
+            Err(failure) => {
+                complain(&complaints, from.ip(), &failure.error);
+                continue;
+            }
+        };
+        let Some(acceptor) = acceptor else {
+            let Ok(place) = Arc::clone(&places.known).try_acquire_owned() else {
+                complain(&complaints, from.ip(), TOO_MANY);
+                continue;
+            };
+            drop(ready.send((Held::plain(stream, Arc::clone(&cluster), place), Caller::Local)).await);
+            continue;
+        };
         let Ok(greeting) = Arc::clone(&places.greetings).try_acquire_owned() else {
             complain(&complaints, from.ip(), "too many connections are in their handshake");
             continue;
         };
-        let (acceptor, ready, complaints) = (acceptor.clone(), ready.clone(), Arc::clone(&complaints));
+        let (ready, complaints) = (ready.clone(), Arc::clone(&complaints));
         let places = Arc::clone(&places);
         tokio::spawn(async move {
             let greeted = greet(stream, &acceptor, &places).await;
@@ -97,10 +110,12 @@ async fn greet(stream: TcpStream, acceptor: &TlsAcceptor, places: &Places) -> Re
         }
     };
     let room = if caller == Caller::Nobody { &places.strangers } else { &places.known };
-    let place =
-        Arc::clone(room).try_acquire_owned().map_err(|_| "too many connections are open".to_owned())?;
-    let until = (caller == Caller::Nobody).then(|| Box::pin(tokio::time::sleep(API_STRANGER_WAIT)));
-    Ok((Held { stream, until, _place: place }, caller))
+    let place = Arc::clone(room).try_acquire_owned().map_err(|_| TOO_MANY.to_owned())?;
+    let until: Option<End> = match caller {
+        Caller::Nobody => Some(Box::pin(tokio::time::sleep(API_STRANGER_WAIT))),
+        Caller::Local | Caller::Known { .. } => None,
+    };
+    Ok((Held { stream: Box::new(stream), until, _place: place }, caller))
 }
 
 fn complain(complaints: &Mutex<Complaints>, from: IpAddr, why: &str) {
@@ -108,11 +123,33 @@ fn complain(complaints: &Mutex<Complaints>, from: IpAddr, why: &str) {
     complaints.lock().unwrap_or_else(PoisonError::into_inner).complain(text);
 }
 
+/// Why somebody is not let in.
+const TOO_MANY: &str = "too many connections are open";
+
+/// When a connection ends by itself.
+type End = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A connection, encrypted or not.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
 /// A connection that holds its place while it lives. One of somebody who is not known ends after a while.
 pub struct Held {
-    stream: TlsStream<TcpStream>,
-    until: Option<Pin<Box<Sleep>>>,
+    stream: Box<dyn Stream>,
+    until: Option<End>,
     _place: OwnedSemaphorePermit,
+}
+
+impl Held {
+    /// One that is not encrypted: it ends once this host has a certificate, for then nobody is let in without one. What is being
+    /// answered has time to come.
+    fn plain(stream: TcpStream, cluster: Arc<Cluster>, place: OwnedSemaphorePermit) -> Held {
+        let until = async move {
+            cluster.has_certificate().await;
+            tokio::time::sleep(API_STRANGER_WAIT).await;
+        };
+        Held { stream: Box::new(stream), until: Some(Box::pin(until)), _place: place }
+    }
 }
 
 impl AsyncRead for Held {
@@ -148,7 +185,7 @@ impl AsyncWrite for Held {
     }
 }
 
-impl Listener for TlsListener {
+impl Listener for Greeter {
     type Io = Held;
     type Addr = Caller;
 
@@ -165,21 +202,14 @@ impl Listener for TlsListener {
     }
 }
 
-impl Connected<IncomingStream<'_, TlsListener>> for Caller {
-    fn connect_info(stream: IncomingStream<'_, TlsListener>) -> Caller {
+impl Connected<IncomingStream<'_, Greeter>> for Caller {
+    fn connect_info(stream: IncomingStream<'_, Greeter>) -> Caller {
         stream.remote_addr().clone()
     }
 }
 
 impl Connected<IncomingStream<'_, UnixListener>> for Caller {
     fn connect_info(_: IncomingStream<'_, UnixListener>) -> Caller {
-        Caller::Local
-    }
-}
-
-/// Only for hosts without a certificate, which listen at loopback alone.
-impl Connected<IncomingStream<'_, TcpListener>> for Caller {
-    fn connect_info(_: IncomingStream<'_, TcpListener>) -> Caller {
         Caller::Local
     }
 }

@@ -25,8 +25,9 @@ pub use events::{EventQuery, EventView, EventsView};
 pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
 pub use import::{BeginImport, DeleteDisk, EndImport, ImportView};
 pub use members::{
-    AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, ConfirmAuthority,
-    HostCertificateView, JoinAnswer, JoinRequest, JoiningHost, MakeToken, PersonView, TokenPerson, TokenView,
+    AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, ConfirmAuthority, FoundCluster,
+    FoundedView, HostCertificateView, JoinAnswer, JoinRequest, JoiningHost, MakeToken, PersonView,
+    TokenPerson, TokenView,
 };
 pub use rebuild::{
     CopyRequest, CopyView, KeptCopy, PromisedView, RebuildDirectory, RebuildDisk, RebuildHost, RebuildView,

@@ -1,6 +1,6 @@
 //! `cluster`.
 
-use super::members::{self, CertificateCommand, InitOptions};
+use super::members::{self, CertificateCommand, INIT_EXAMPLES, InitOptions};
 use super::rebuild::{self, RebuildOptions};
 use super::upgrade::{self, UpgradeOptions};
 use super::{Shell, seconds, text};
@@ -12,8 +12,11 @@ use clap::{Subcommand, ValueEnum};
 /// What can be done with the cluster as a whole.
 #[derive(Debug, Subcommand)]
 pub enum ClusterCommand {
-    /// Make a cluster with this host as its first one: its first records, in the etcd that the host's configuration
-    /// names, and the authority that gives hosts and people their certificates.
+    /// Make this host the first of a cluster of several, in the etcd that its configuration names.
+    ///
+    /// Writes the cluster's first records, and makes the authority that gives hosts and people their certificates. A host that stands
+    /// alone keeps its disks, and goes on serving if it runs: add [cluster] to its configuration file first.
+    #[command(after_help = INIT_EXAMPLES)]
     Init(InitOptions),
     /// Certificates of hosts, and the authorities that give them.
     #[command(subcommand)]

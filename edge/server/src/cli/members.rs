@@ -5,27 +5,33 @@
 use super::sorting::PersonSort;
 use super::{Shell, seconds, text};
 use crate::api::types::{
-    AuthorityView, CertificatesView, HostCertificateView, JoinAnswer, JoinRequest, JoiningHost, MakeToken,
-    PersonView, TokenPerson, TokenView,
+    AuthorityView, CertificatesView, FoundCluster, FoundedView, HostCertificateView, JoinAnswer, JoinRequest,
+    JoiningHost, MakeToken, PersonView, TokenPerson, TokenView,
 };
 use crate::client::{Client, escaped};
 use crate::config::{Config, DirectoryPlace};
+use crate::control::random_bits;
 use crate::control::start::directory_path;
-use crate::control::{now_seconds, random_bits};
 use crate::directory::HostStore;
-use crate::directory::shared::record::{Authorities, AuthorityRecord, DISKS};
-use crate::directory::shared::{ClusterRecord, InEtcd, first_generation};
+use crate::directory::shared::InEtcd;
+use crate::engine::Listen;
 use crate::failure::{Code, Failure};
+use crate::founding::{Founding, disks_of};
 use crate::lock::{self, Lock};
 use crate::security;
-use base::{ClusterId, HostId};
+use base::HostId;
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
-use trust::{Anchors, Authority, Identity, JoinToken, KeyPair, Store};
+use trust::{Identity, JoinToken, KeyPair, Store};
 
 /// The file beside a person's certificate that says where hosts answer.
 const API_FILE: &str = "api";
+
+/// Shown by `cluster init --help`.
+pub const INIT_EXAMPLES: &str = "\
+Examples:
+  drystone cluster init --config /etc/drystone/host.toml --dry-run
+  drystone cluster init --config /etc/drystone/host.toml --name prod";
 
 /// Options of `cluster init`.
 #[derive(Debug, Args)]
@@ -36,6 +42,9 @@ pub struct InitOptions {
     /// What people call the cluster [default: the last part of etcd's prefix].
     #[arg(long)]
     name: Option<String>,
+    /// Check everything and say what would be done.
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Options of `host join`.
@@ -131,19 +140,15 @@ pub enum CertificateCommand {
 /// A host's own folder, which nobody else uses meanwhile.
 struct Own {
     config: Config,
-    host: HostId,
     own: HostStore,
-    store: Store,
     _lock: Lock,
 }
 
 impl Own {
-    fn open(path: &Path) -> Result<Own, Failure> {
-        let config = Config::read(path, false)?;
+    fn of(config: Config) -> Result<Own, Failure> {
         let lock = lock::take(&config.data_dir)?;
         let own = HostStore::open(&directory_path(&config), HostId(random_bits()?))?;
-        let store = security::store_of(&config.data_dir);
-        Ok(Own { host: own.host, config, own, store, _lock: lock })
+        Ok(Own { config, own, _lock: lock })
     }
 }
 
@@ -152,88 +157,84 @@ impl Own {
 /// # Errors
 /// When there is a cluster already, or something cannot be written.
 pub async fn init(shell: &mut Shell<'_>, options: &InitOptions) -> Result<(), Failure> {
-    let own = Own::open(&options.config)?;
+    let config = Config::read(&options.config, false)?;
+    let founded = match serving(&config).await {
+        Some(client) => {
+            let path = std::path::absolute(&options.config)
+                .map_err(|error| Failure::usage(format!("{}: {error}", options.config.display())))?;
+            let request = FoundCluster {
+                config: path.display().to_string(),
+                name: options.name.clone(),
+                dry_run: options.dry_run,
+            };
+            client.post("/api/v1/cluster", &request).await?
+        }
+        None => found(Own::of(config)?, options).await?,
+    };
     let file = options.config.display();
-    let DirectoryPlace::Etcd(place) = &own.config.cluster.directory else {
-        return Err(Failure::usage(format!("{file} names no etcd: a cluster of several machines needs one"))
-            .hint("set [cluster] directory = \"etcd\" and [cluster.etcd] endpoints"));
-    };
-    let by_prefix = || place.prefix.trim_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
-    let name = options.name.clone().unwrap_or_else(by_prefix);
-    crate::name::check_name(&name)?;
-    let etcd = InEtcd::new(place)?;
-    let alone = own.own.alone()?;
-    if alone.is_none() {
-        etcd.check_free().await?;
-    } else {
-        // What an interrupted attempt left is removed by the next.
-        etcd.ground().await?;
-    }
-    let authority = first_authority(&own, &name, alone.is_some())?;
-    let record = ClusterRecord {
-        id: authority.cluster().to_string(),
-        name,
-        created: now_seconds(),
-        generation: first_generation(),
-    };
-    let authorities = Authorities {
-        authorities: vec![AuthorityRecord {
-            certificate: authority.certificate_pem(),
-            keeper: own.host.to_string(),
-            created_ns: trust::nanoseconds(SystemTime::now()),
-            signs: true,
-        }],
-        renew_before_ns: 0,
-    };
-    let disks = alone.as_ref().map(|records| records.iter().filter(|one| one.key.starts_with(DISKS)).count());
-    match alone {
-        Some(records) => etcd.take_over(&record, &own.config.name, records, &authorities).await?,
-        None => etcd.make(&record, &authorities).await?,
-    }
-    own.own.set_cluster(authority.cluster())?;
-    own.own.set_elsewhere()?;
-    let own_name = &own.config.name;
-    shell.show(&record, |record| {
-        let kept = match disks {
-            Some(1) => "; its disk is the cluster's first",
-            Some(0) | None => "",
-            Some(_) => "; its disks are the cluster's first",
-        };
-        format!(
-            "made the cluster `{}` ({}) in etcd below {}; this host, `{own_name}`, keeps its authority{kept}\nstart it: drystone host --config {file}\nthen let others join: drystone host token",
-            record.name, record.id, place.prefix
-        )
-    })
+    shell.show(&founded, |founded| founded_text(founded, &file.to_string()))
 }
 
-/// The authority of a new cluster, and this host's certificate of it; those of an attempt that was cut short, if there are.
-fn first_authority(own: &Own, name: &str, stood_alone: bool) -> Result<Authority, Failure> {
-    let made = |error: &dyn std::error::Error| security::failed("make the cluster's authority", error);
-    if own.store.has_identity() {
-        let credentials = own.store.load_credentials().map_err(|error| made(&error))?;
-        return own.store.load_authority(credentials.identity().cluster()).map_err(|error| made(&error));
-    }
-    let cluster = match own.own.cluster()? {
-        // A cluster of one becomes one of several: its devices are of it already.
-        Some(cluster) if stood_alone => cluster,
-        Some(cluster) => {
-            return Err(Failure::refused(format!("this host has devices of cluster {cluster} already"))
-                .hint("give it a data_dir and devices of its own"));
+/// The way to the host of a configuration, if it runs.
+async fn serving(config: &Config) -> Option<Client> {
+    for listen in &config.http {
+        let client = match listen {
+            Listen::Unix(path) => Client::Unix(path.clone()),
+            Listen::Tcp(address) => Client::Tcp(address.to_string()),
+        };
+        if client.get::<serde_json::Value>("/api/v1/host").await.is_ok() {
+            return Some(client);
         }
-        None => ClusterId(random_bits()?),
+    }
+    None
+}
+
+/// Makes a cluster of a host that does not run.
+async fn found(own: Own, options: &InitOptions) -> Result<FoundedView, Failure> {
+    let founding = Founding::of(&own.config, &own.own, options.name.as_deref())?;
+    let former = own.own.alone()?;
+    founding.check(former.is_some()).await?;
+    let place = own.config.cluster.directory.to_string();
+    let view = |id: String, is_made| FoundedView {
+        id,
+        name: founding.name().to_owned(),
+        directory: place.clone(),
+        host: own.config.name.clone(),
+        disks: former.as_ref().map_or(0, disks_of),
+        is_serving: false,
+        is_made,
     };
-    let authority = Authority::create(cluster, &security::name(name)?, SystemTime::now());
-    let authority = authority.map_err(|error| made(&error))?;
-    let anchors = Anchors::of(&authority).map_err(|error| made(&error))?;
-    own.store.save_anchors(&anchors).map_err(|error| made(&error))?;
-    own.store.save_authority(&authority).map_err(|error| made(&error))?;
-    let key = KeyPair::generate().map_err(|error| made(&error))?;
-    let request = key.signing_request().map_err(|error| made(&error))?;
-    let whose = (own.host, own.config.name.as_str());
-    let certificate =
-        security::issue_for_host(&authority, &request, whose, &security::addresses_of(&own.config))?;
-    security::save_new(&own.store, key, &certificate, &authority.certificate_pem())?;
-    Ok(authority)
+    if options.dry_run {
+        let known = own.own.cluster()?;
+        return Ok(view(known.map_or_else(String::new, |id| id.to_string()), false));
+    }
+    let authority = founding.authority(former.is_some())?;
+    let view = view(authority.cluster().to_string(), true);
+    founding.write(&authority, former).await?;
+    own.own.set_cluster(authority.cluster())?;
+    own.own.set_elsewhere()?;
+    Ok(view)
+}
+
+fn founded_text(founded: &FoundedView, file: &str) -> String {
+    let FoundedView { id, name, directory, host, disks, .. } = founded;
+    let kept = match disks {
+        0 => String::new(),
+        1 => "; its disk is the cluster's first".to_owned(),
+        _ => format!("; its {disks} disks are the cluster's first"),
+    };
+    if !founded.is_made {
+        return format!(
+            "nothing was changed. `cluster init` would make the cluster `{name}` in {directory}, with host `{host}` as its first{kept}"
+        );
+    }
+    let next = match founded.is_serving {
+        true => "it goes on serving".to_owned(),
+        false => format!("start it: drystone host --config {file}"),
+    };
+    format!(
+        "made the cluster `{name}` ({id}) in {directory}; this host, `{host}`, keeps its authority{kept}\n{next}\nthen let others join: drystone host token"
+    )
 }
 
 /// `host join`.
@@ -241,7 +242,8 @@ fn first_authority(own: &Own, name: &str, stood_alone: bool) -> Result<Authority
 /// # Errors
 /// When the token is not good, nobody answers, or this host belongs to a cluster already.
 pub async fn join(shell: &mut Shell<'_>, options: &JoinOptions) -> Result<(), Failure> {
-    let own = Own::open(&options.config)?;
+    let own = Own::of(Config::read(&options.config, false)?)?;
+    let identity_store = security::store_of(&own.config.data_dir);
     if own.config.cluster.directory == DirectoryPlace::Embedded {
         return Err(Failure::usage(format!(
             "{} names no directory in a [cluster] section",
@@ -249,8 +251,8 @@ pub async fn join(shell: &mut Shell<'_>, options: &JoinOptions) -> Result<(), Fa
         ))
         .hint("copy it from a host of the cluster, with this machine's address as `peers`"));
     }
-    if own.store.has_identity() && !options.replace {
-        let credentials = own.store.load_credentials();
+    if identity_store.has_identity() && !options.replace {
+        let credentials = identity_store.load_credentials();
         let credentials =
             credentials.map_err(|error| security::failed("read this host's identity", &error))?;
         return Err(Failure::refused(format!("this host is {} already", credentials.identity()))
@@ -261,13 +263,13 @@ pub async fn join(shell: &mut Shell<'_>, options: &JoinOptions) -> Result<(), Fa
         InEtcd::new(place)?.check_level().await?;
     }
     let host = JoiningHost {
-        id: own.host.to_string(),
+        id: own.own.host.to_string(),
         name: own.config.name.clone(),
         addresses: security::addresses_of(&own.config),
     };
-    let (identity, _) = redeem(&options.token, Some(host), &own.store).await?;
+    let (identity, _) = redeem(&options.token, Some(host), &identity_store).await?;
     own.own.set_cluster(identity.cluster())?;
-    let told = serde_json::json!({ "host": own.config.name, "id": own.host.to_string(), "cluster": identity.cluster().to_string() });
+    let told = serde_json::json!({ "host": own.config.name, "id": own.own.host.to_string(), "cluster": identity.cluster().to_string() });
     shell.show(&told, |_| {
         format!(
             "{identity} has its certificate\nstart it: drystone host --config {}",

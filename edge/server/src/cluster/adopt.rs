@@ -78,7 +78,7 @@ impl Cluster {
         let id = serde_json::Value::String(disk.record.id.to_string());
         let key = ClusterDisk::name_key(&disk.record.name);
         let name = Change { key, expected: 0, value: Some(id) };
-        match self.directory.commit(vec![name, disk.change(0)?]).await {
+        match self.directory().commit(vec![name, disk.change(0)?]).await {
             Outcome::Done { .. } => self.catch_up().await,
             Outcome::Unwritten { why } => Err(unwritten(why)),
             Outcome::Conflict { .. } | Outcome::Unknown => Err(Failure::new(

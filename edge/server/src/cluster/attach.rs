@@ -280,7 +280,7 @@ impl Cluster {
 
     /// The same as the directory has it now.
     pub(super) async fn fetch_attached(&self, disk: DiskId) -> Result<Attached, Failure> {
-        let found = self.directory.get(&Attached::key(disk)).await?;
+        let found = self.directory().get(&Attached::key(disk)).await?;
         let read = found.as_ref().map(Attached::read).transpose();
         let read = read.map_err(|why| Failure::failed("read where a disk is attached", why))?;
         Ok(read.map(|(_, attached)| attached).unwrap_or_default())
@@ -335,7 +335,7 @@ impl Cluster {
         known: &Attached,
         claims: &[Claim],
     ) -> Result<Option<Attached>, Failure> {
-        match self.directory.commit(vec![known.change(disk, claims)?]).await {
+        match self.directory().commit(vec![known.change(disk, claims)?]).await {
             Outcome::Done { version } => {
                 self.note_attached(disk, Attached { version, claims: claims.to_vec() });
                 Ok(None)

@@ -69,7 +69,7 @@ impl Cluster {
                 .hint(format!("confirm with `--confirm {name}`")));
             }
             let mut next = disk.with(resolved.record);
-            match self.directory.commit(vec![next.change(disk.record.version)?]).await {
+            match self.directory().commit(vec![next.change(disk.record.version)?]).await {
                 Outcome::Done { version } => {
                     next.record.version = version;
                     self.note(&next);
@@ -123,7 +123,7 @@ impl Cluster {
             if disk.record.access.is_shared && !next.record.access.is_shared {
                 changes.push(self.end_of_sharing(&disk).await?);
             }
-            match self.directory.commit(changes).await {
+            match self.directory().commit(changes).await {
                 Outcome::Done { version } => {
                     next.record.version = version;
                     self.note(&next);
@@ -131,7 +131,7 @@ impl Cluster {
                 }
                 Outcome::Conflict { .. } => {
                     let key = ClusterDisk::name_key(&next.record.name);
-                    if new_name.is_some() && self.directory.get(&key).await?.is_some() {
+                    if new_name.is_some() && self.directory().get(&key).await?.is_some() {
                         let taken = format!("there is a disk `{}` already", next.record.name);
                         return Err(Failure::new(Code::Conflict, taken));
                     }
@@ -182,7 +182,7 @@ impl Cluster {
     async fn name_changes(&self, before: &ClusterDisk, after: &ClusterDisk) -> Result<Vec<Change>, Failure> {
         let id = after.record.id.to_string();
         let key = ClusterDisk::name_key(&before.record.name);
-        let old = self.directory.get(&key).await?.filter(|old| old.value == id);
+        let old = self.directory().get(&key).await?.filter(|old| old.value == id);
         let old = old.map(|old| Change { key, expected: old.version, value: None });
         let key = ClusterDisk::name_key(&after.record.name);
         let new = Change { key, expected: 0, value: Some(serde_json::Value::String(id)) };

@@ -70,7 +70,7 @@ impl Cluster {
         let change = disk.change(0)?;
         let value = Some(serde_json::Value::String(record.id.to_string()));
         let name = Change { key: ClusterDisk::name_key(&record.name), expected: 0, value };
-        match self.directory.commit(vec![name, change]).await {
+        match self.directory().commit(vec![name, change]).await {
             Outcome::Done { version } => Ok(version),
             Outcome::Conflict { .. } => {
                 Err(Failure::new(Code::Conflict, format!("there is a disk `{}` already", record.name)))
@@ -171,7 +171,7 @@ impl Cluster {
         use crate::directory::shared::record::{policy_key, policy_value};
         let value = policy_value(policy).map_err(|error| Failure::failed("write a record", error))?;
         let change = Change { key: policy_key(&policy.name), expected: 0, value: Some(value) };
-        match self.directory.commit(vec![change]).await {
+        match self.directory().commit(vec![change]).await {
             Outcome::Done { .. } => self.catch_up().await,
             Outcome::Conflict { .. } => {
                 Err(Failure::new(Code::Conflict, format!("there is a policy `{}` already", policy.name)))
@@ -187,9 +187,9 @@ impl Cluster {
     /// When the directory does not answer.
     pub async fn remove_policy(&self, name: &str) -> Result<bool, Failure> {
         let key = crate::directory::shared::record::policy_key(name);
-        let Some(found) = self.directory.get(&key).await? else { return Ok(false) };
+        let Some(found) = self.directory().get(&key).await? else { return Ok(false) };
         let change = Change { key, expected: found.version, value: None };
-        match self.directory.commit(vec![change]).await {
+        match self.directory().commit(vec![change]).await {
             Outcome::Done { .. } => self.catch_up().await.map(|()| true),
             Outcome::Conflict { .. } => Ok(false),
             Outcome::Unwritten { why } => Err(unwritten(why)),
@@ -199,7 +199,7 @@ impl Cluster {
 
     /// Reads all records now, so that who asks next sees what was just changed.
     pub(super) async fn catch_up(&self) -> Result<(), Failure> {
-        self.take(self.directory.watch(None).await?);
+        self.take(self.directory().watch(None).await?);
         Ok(())
     }
 }

@@ -183,7 +183,7 @@ impl Cluster {
             if self.set_leaving(self.me, &BTreeSet::from([device]), Some(&leaving)).await? {
                 let path = host.devices.iter().find(|one| one.id == device).map(|one| one.path.display());
                 let name = path.map_or_else(|| device.to_string(), |path| path.to_string());
-                let subject = format!("device {name} of host {}", self.config.name);
+                let subject = format!("device {name} of host {}", self.config().name);
                 self.events.other(Kind::DeviceLeaving, subject, format!("it is being emptied: {fault}"));
             }
         }

@@ -22,7 +22,7 @@ impl Cluster {
     pub(super) async fn follow(self: Arc<Cluster>) {
         let mut revision = Some(self.view().revision);
         loop {
-            let changes = match self.directory.watch(revision).await {
+            let changes = match self.directory().watch(revision).await {
                 Ok(changes) => changes,
                 Err(failure) => {
                     self.set_away(Some(failure));
@@ -137,7 +137,7 @@ impl Cluster {
 
     /// A disk's record as the directory has it now, whatever becomes of the disk.
     pub(super) async fn fetch_any(&self, disk: DiskId) -> Result<Option<ClusterDisk>, Failure> {
-        let Some(entry) = self.directory.get(&ClusterDisk::key(disk)).await? else { return Ok(None) };
+        let Some(entry) = self.directory().get(&ClusterDisk::key(disk)).await? else { return Ok(None) };
         let found =
             ClusterDisk::read(&entry).map_err(|error| Failure::failed("read a disk's record", error))?;
         self.note(&found);
@@ -176,7 +176,7 @@ impl Cluster {
             return Committed::Conflict { version: expected, roster: base.record.roster };
         }
         let Ok(change) = changed.change(expected) else { return Committed::Unknown };
-        match self.directory.commit(vec![change]).await {
+        match self.directory().commit(vec![change]).await {
             Outcome::Done { version } => {
                 changed.record.version = version;
                 self.note(&changed);
@@ -315,14 +315,14 @@ impl Cluster {
                 return Ok(());
             }
             rest.record.roster.owner = None;
-            self.directory.commit(vec![rest.change(disk.record.version)?]).await;
+            self.directory().commit(vec![rest.change(disk.record.version)?]).await;
             return Ok(());
         }
         let record = &disk.record;
         let mut changes =
             vec![Change { key: ClusterDisk::key(record.id), expected: record.version, value: None }];
         let key = ClusterDisk::name_key(&record.name);
-        let name = self.directory.get(&key).await?;
+        let name = self.directory().get(&key).await?;
         if let Some(name) = name.filter(|name| name.value == record.id.to_string()) {
             changes.push(Change { key, expected: name.version, value: None });
         }
@@ -330,7 +330,7 @@ impl Cluster {
         if !attached.claims.is_empty() {
             changes.push(attached.change(record.id, &[])?);
         }
-        self.directory.commit(changes).await;
+        self.directory().commit(changes).await;
         Ok(())
     }
 

@@ -70,7 +70,7 @@ impl Cluster {
                 silent.push(known.host.record.name.clone());
                 continue;
             }
-            let (host, security, path) = (Arc::clone(&known.host), self.security.clone(), path.to_owned());
+            let (host, security, path) = (Arc::clone(&known.host), self.certified(), path.to_owned());
             let task = tokio::spawn(async move {
                 let answer = ask_host(&host, security.as_deref(), &path, HOST_ANSWER_WAIT).await;
                 (host, answer)
@@ -98,7 +98,7 @@ impl Cluster {
         path: &str,
         wait: Duration,
     ) -> Result<T, Failure> {
-        ask_host(host, self.security.as_deref(), path, wait).await
+        ask_host(host, self.certified().as_deref(), path, wait).await
     }
 
     /// What this host says, as its owner, of a disk.

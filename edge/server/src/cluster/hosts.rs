@@ -101,14 +101,14 @@ impl Cluster {
             touched.extend(self.give_up(disk, id).await?);
         }
         let Some((version, _)) = self.fetch_host(id).await? else { return Ok(touched) };
-        if let Some(security) = &self.security {
+        if let Some(security) = self.certified() {
             // First: a host that is out must not come back by itself.
             let (cluster, name) = (security.cluster(), crate::security::name(name)?);
             self.revoke(&trust::Identity::Host { cluster, host: id, name }).await?;
         }
         let mut changes = vec![Change { key: ClusterHost::key(id), expected: version, value: None }];
         changes.extend(self.program_gone(id).await?);
-        match self.directory.commit(changes).await {
+        match self.directory().commit(changes).await {
             Outcome::Done { .. } => self.catch_up().await?,
             Outcome::Conflict { .. } => {
                 return Err(Failure::new(

@@ -324,7 +324,7 @@ impl Cluster {
             data_trouble: self.data_trouble(),
             devices: self.device_reports(),
         };
-        let answer = self.directory.beat(&beat).await;
+        let answer = self.directory().beat(&beat).await;
         let mut keeper = self.keeper();
         match answer {
             Ok(attendees) => {

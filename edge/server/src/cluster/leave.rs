@@ -8,6 +8,7 @@ use crate::directory::shared::record::ClusterHost;
 use crate::directory::shared::{Change, Outcome};
 use crate::failure::{Code, Failure};
 use ::cluster::{Maintenance, Mode};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// How often a change is tried again that another one came before.
@@ -16,7 +17,7 @@ const ATTEMPTS: usize = 20;
 impl Cluster {
     /// Whether this host was taken out of its cluster, by itself or by others: it must not write its record any more.
     pub(super) fn is_out(&self) -> bool {
-        let trust = self.security.as_ref().map(|security| &security.trust);
+        let trust = self.certified().map(|security| Arc::clone(&security.trust));
         let is_revoked =
             trust.is_some_and(|trust| self.is_revoked(&trust.identity(), trust.certificate().issued_ns()));
         self.has_left.load(Ordering::Relaxed) || is_revoked
@@ -31,7 +32,7 @@ impl Cluster {
             return Err(Failure::refused("this host is none of its cluster any more"));
         };
         self.check_may_leave(&own).await?;
-        if let Some(security) = &self.security {
+        if let Some(security) = self.certified() {
             // First: what was shown before must not be believed when it is out.
             let (cluster, name) = (security.cluster(), crate::security::name(&own.record.name)?);
             self.revoke(&trust::Identity::Host { cluster, host: self.me, name }).await?;
@@ -46,7 +47,7 @@ impl Cluster {
             let Some((version, _)) = self.fetch_host(self.me).await? else { return Ok(()) };
             let mut changes = vec![Change { key: ClusterHost::key(self.me), expected: version, value: None }];
             changes.extend(self.program_gone(self.me).await?);
-            match self.directory.commit(changes).await {
+            match self.directory().commit(changes).await {
                 Outcome::Done { .. } => return Ok(()),
                 Outcome::Conflict { .. } | Outcome::Unwritten { .. } | Outcome::Unknown => {}
             }

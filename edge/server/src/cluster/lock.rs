@@ -100,7 +100,7 @@ impl Cluster {
                 next = disk.with(change.map_err(|why| Failure::refused(why.to_string()))?.record);
                 changes.push(next.change(disk.record.version)?);
             }
-            match self.directory.commit(changes).await {
+            match self.directory().commit(changes).await {
                 Outcome::Done { version } => {
                     self.note_attached(id, Attached { version, claims: claims.to_vec() });
                     if was_shared {
@@ -195,7 +195,7 @@ impl Cluster {
             let Ok(change) = disk.record.begin_delete() else { return Ok(()) };
             let mut next: ClusterDisk = disk.with(change.record);
             let changes = vec![next.change(disk.record.version)?, attached.change(id, &attached.claims)?];
-            match self.directory.commit(changes).await {
+            match self.directory().commit(changes).await {
                 Outcome::Done { version } => {
                     next.record.version = version;
                     self.note(&next);

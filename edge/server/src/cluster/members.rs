@@ -29,28 +29,17 @@ const ATTEMPTS: usize = 5;
 const HTTPS: &str = "https://";
 
 impl Cluster {
-    /// This host's certificate.
-    ///
-    /// # Errors
-    /// In a cluster whose hosts have none.
-    pub fn security(&self) -> Result<&Arc<Security>, Failure> {
-        self.security.as_ref().ok_or_else(|| {
-            Failure::refused("the hosts of this cluster have no certificates: they are all on one machine")
-                .hint("a cluster that is made by `drystone cluster init` has them")
-        })
-    }
-
     /// Whether a certificate of somebody that was issued then counts no more.
     pub fn is_revoked(&self, who: &Identity, issued_ns: u64) -> bool {
         let view = self.view();
         let is_gone = who.host().is_some_and(|host| view.host(host).is_none() && host != self.me);
-        let revoked = self.security.as_ref().map(|security| security.trust.revoked());
+        let revoked = self.certified().map(|security| security.trust.revoked());
         is_gone || revoked.is_some_and(|revoked| revoked.covers(who, issued_ns))
     }
 
     /// Believes whom the records say.
     pub(super) fn believe(&self, believed: &Believed) {
-        let (Some(security), Some((_, record))) = (&self.security, &believed.authorities) else { return };
+        let (Some(security), Some((_, record))) = (self.certified(), &believed.authorities) else { return };
         security.trust.replace_revoked(believed.revoked());
         match security.believe(&record.pem()) {
             Ok(true) => tracing::info!("{} authorities are believed now", record.authorities.len()),
@@ -61,7 +50,8 @@ impl Cluster {
 
     /// What this host's record tells of its certificate.
     pub(super) fn certificate(&self) -> Option<HostCertificate> {
-        let trust = &self.security.as_ref()?.trust;
+        let security = self.certified()?;
+        let trust = &security.trust;
         let shown = trust.certificate();
         let anchors = trust.anchors();
         Some(HostCertificate {
@@ -74,7 +64,7 @@ impl Cluster {
 
     /// The authorities as the directory has them now, and the version of their record.
     async fn authorities(&self) -> Result<(u64, Authorities), Failure> {
-        let found = self.directory.get(AUTHORITIES).await?;
+        let found = self.directory().get(AUTHORITIES).await?;
         let entry = found
             .ok_or_else(|| Failure::failed("read the cluster's authorities", "there is no record of them"))?;
         let record = read(&entry).map_err(|why| Failure::failed("read the cluster's authorities", why))?;
@@ -135,7 +125,7 @@ impl Cluster {
         for (key, (version, _)) in tokens.iter().filter(|(_, (_, record))| is_over(record)) {
             let change = Change { key: key.clone(), expected: *version, value: None };
             // Whoever was quicker has removed it.
-            let _ = self.directory.commit(vec![change]).await;
+            let _ = self.directory().commit(vec![change]).await;
         }
         let is_good = |record: &TokenRecord| record.used_ns.is_none() && record.expires_ns > now_ns;
         match tokens.values().filter(|(_, record)| is_good(record)).count() < TOKENS_MAX {
@@ -147,7 +137,7 @@ impl Cluster {
 
     /// Makes changes of records that nobody else makes at the same time.
     async fn change(&self, changes: Vec<Change>) -> Result<(), Failure> {
-        match self.directory.commit(changes).await {
+        match self.directory().commit(changes).await {
             Outcome::Done { .. } => self.catch_up().await,
             Outcome::Conflict { .. } => {
                 Err(Failure::new(Code::Conflict, "somebody else changed this just now").hint("try again"))
@@ -174,7 +164,8 @@ impl Cluster {
         let secret: Secret = request.secret.parse().map_err(malformed)?;
         let unknown =
             || denied("there is no such join token: it was used, or expired; have a new one made".to_owned());
-        let entry = self.directory.get(&format!("{}{id}", crate::directory::shared::record::TOKENS)).await?;
+        let entry =
+            self.directory().get(&format!("{}{id}", crate::directory::shared::record::TOKENS)).await?;
         let entry = entry.ok_or_else(unknown)?;
         let mut record: TokenRecord =
             read(&entry).map_err(|why| Failure::failed("read a join token's record", why))?;
@@ -333,7 +324,7 @@ impl Cluster {
         let record =
             Revocation { before_ns: trust::nanoseconds(SystemTime::now()), who: who.name().to_string() };
         for _ in 0..ATTEMPTS {
-            let expected = self.directory.get(&key).await?.map_or(0, |entry| entry.version);
+            let expected = self.directory().get(&key).await?.map_or(0, |entry| entry.version);
             match self.change(vec![set(key.clone(), expected, &record)?]).await {
                 Err(failure) if failure.code == Code::Conflict => {}
                 ended => return ended,
@@ -472,7 +463,7 @@ impl Cluster {
 
     /// Takes another certificate whenever this host needs one.
     pub(super) async fn keep_certificate(self: Arc<Cluster>) {
-        let Some(security) = self.security.clone() else { return };
+        let Some(security) = self.certified() else { return };
         let mut told = None;
         let mut revision = self.revision.subscribe();
         loop {
@@ -516,7 +507,7 @@ impl Cluster {
         let request = key.signing_request().map_err(|error| security::failed("make a key", &error))?;
         let body = crate::api::types::CertificateRequest {
             request,
-            addresses: security::addresses_of(&self.config),
+            addresses: security::addresses_of(&self.config()),
         };
         let view = self.view();
         let Some((_, record)) = &view.believed.authorities else { return Ok(()) };

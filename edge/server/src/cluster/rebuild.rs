@@ -57,7 +57,7 @@ impl Cluster {
                 .hint("see `drystone status` on the host that was asked to rebuild it: it may be that one that does not reach it"));
         }
         // Sealed first: what the components promise after that is from before that, or from the new directory.
-        let copy = self.copy.as_ref().and_then(|copy| crate::control::blocking(|| copy.contents(seals)));
+        let copy = self.copy().and_then(|copy| crate::control::blocking(|| copy.contents(seals)));
         let state = self.state().await?;
         let promised = |(id, held): (&ComponentId, &crate::engine::HeldComponent)| PromisedView {
             component: id.to_string(),
@@ -82,14 +82,14 @@ impl Cluster {
     /// # Errors
     /// When the directory is not lost, hosts are missing that were not left out by name, or it cannot be written.
     pub async fn rebuild_directory(&self, wanted: &RebuildDirectory) -> Result<RebuildView, Failure> {
-        let DirectoryPlace::Etcd(place) = &self.config.cluster.directory else {
+        let DirectoryPlace::Etcd(place) = &self.config().cluster.directory else {
             return Err(Failure::refused("this cluster's directory does not stand in etcd"));
         };
         if self.directory_away().is_none() {
             return Err(Failure::refused("the directory answers: there is nothing to rebuild"));
         }
         let etcd = InEtcd::new(place)?;
-        let ground = etcd.ground().await?;
+        let ground = etcd.ground(None).await?;
         let heard = self.hear(false).await?;
         let plan = self.plan(heard, wanted)?;
         if wanted.dry_run {
@@ -102,7 +102,7 @@ impl Cluster {
         if let Ground::Leftovers(count) = ground {
             tracing::warn!("an interrupted rebuild of the directory left {count} records: they are removed");
         }
-        etcd.rebuild(&plan.record, &self.config.name, plan.entries).await?;
+        etcd.rebuild(&plan.record, &self.config().name, plan.entries).await?;
         let text = format!(
             "made anew from the copies of {} hosts, generation {}",
             plan.view.hosts.len(),
@@ -138,7 +138,7 @@ impl Cluster {
         host: ClusterHost,
         seals: bool,
     ) -> tokio::task::JoinHandle<Result<CopyView, Failure>> {
-        let security = self.security.clone();
+        let security = self.certified();
         tokio::spawn(async move {
             let client = client_of(&host, security.as_deref())?;
             let request = crate::api::types::CopyRequest { seal: seals };

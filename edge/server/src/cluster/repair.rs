@@ -88,7 +88,7 @@ impl Cluster {
         mut disk: ClusterDisk,
         expected: u64,
     ) -> Result<Option<ClusterDisk>, Failure> {
-        match self.directory.commit(vec![disk.change(expected)?]).await {
+        match self.directory().commit(vec![disk.change(expected)?]).await {
             Outcome::Done { version } => {
                 disk.record.version = version;
                 self.note(&disk);

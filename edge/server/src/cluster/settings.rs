@@ -18,7 +18,7 @@ impl Cluster {
         change: impl Fn(ClusterSettings) -> Result<ClusterSettings, Failure>,
     ) -> Result<ClusterSettings, Failure> {
         for _ in 0..ATTEMPTS {
-            let found = self.directory.get(SETTINGS).await?;
+            let found = self.directory().get(SETTINGS).await?;
             let (expected, before) = match &found {
                 Some(entry) => {
                     let settings = ClusterSettings::read(entry)
@@ -28,7 +28,7 @@ impl Cluster {
                 None => (0, ClusterSettings::default()),
             };
             let settings = change(before)?;
-            match self.directory.commit(vec![settings.change(expected)?]).await {
+            match self.directory().commit(vec![settings.change(expected)?]).await {
                 Outcome::Done { .. } => {
                     self.catch_up().await?;
                     return Ok(settings);
@@ -52,7 +52,7 @@ impl Cluster {
         change: impl Fn(Silences) -> Result<Silences, Failure>,
     ) -> Result<(), Failure> {
         for _ in 0..ATTEMPTS {
-            let found = self.directory.get(SILENCES).await?;
+            let found = self.directory().get(SILENCES).await?;
             let (expected, before) = match &found {
                 Some(entry) => {
                     let silences =
@@ -61,7 +61,7 @@ impl Cluster {
                 }
                 None => (0, Silences::default()),
             };
-            match self.directory.commit(vec![change(before)?.change(expected)?]).await {
+            match self.directory().commit(vec![change(before)?.change(expected)?]).await {
                 Outcome::Done { .. } => return self.catch_up().await,
                 Outcome::Conflict { .. } => {}
                 Outcome::Unwritten { why } => return Err(unwritten(why)),

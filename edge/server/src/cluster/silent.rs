@@ -9,7 +9,7 @@ impl Cluster {
     /// Looks at the members of the directory until the engine is gone.
     pub(super) async fn watch_members(self: Arc<Cluster>) {
         loop {
-            let found = self.directory.silent_members().await;
+            let found = self.directory().silent_members().await;
             if self.state().await.is_err() {
                 return;
             }
@@ -19,7 +19,7 @@ impl Cluster {
     }
 
     fn note_silent(&self, found: Vec<(String, String)>) {
-        let (now, members) = (self.directory_now(), self.directory.member_count());
+        let (now, members) = (self.directory_now(), self.directory().member_count());
         let mut silent = self.silent_members.lock().unwrap_or_else(PoisonError::into_inner);
         let known = std::mem::take(&mut *silent);
         let since = |address: &String| known.iter().find(|one| one.address == *address).map(|one| one.since);

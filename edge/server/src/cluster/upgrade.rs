@@ -60,7 +60,7 @@ impl Cluster {
             Raise::Waits { to, .. } => return Err(waits(to, &self.versions().obstacles)),
             Raise::Possible { to } => to,
         };
-        match self.directory.commit(vec![view.level.raise(to)?]).await {
+        match self.directory().commit(vec![view.level.raise(to)?]).await {
             Outcome::Done { .. } => {
                 let text =
                     format!("its records are written at {to} from now on; they were at {}", view.level.level);
@@ -94,7 +94,7 @@ impl Cluster {
             return self.commit_host(expected, host).await;
         }
         let program = Program::ours(self.incarnation);
-        let former = self.directory.get(&Program::key(self.me)).await?.map_or(0, |entry| entry.version);
+        let former = self.directory().get(&Program::key(self.me)).await?.map_or(0, |entry| entry.version);
         let changes = vec![program.change(self.me, former)?];
         let Some(version) = self.commit_host_with(changes, expected, host).await? else { return Ok(false) };
         self.note_program(version, program);
@@ -104,7 +104,7 @@ impl Cluster {
     /// The change that takes out what a host's program understands; nothing where it told nothing.
     pub(super) async fn program_gone(&self, host: HostId) -> Result<Option<Change>, Failure> {
         let key = Program::key(host);
-        let found = self.directory.get(&key).await?;
+        let found = self.directory().get(&key).await?;
         Ok(found.map(|entry| Change { key, expected: entry.version, value: None }))
     }
 

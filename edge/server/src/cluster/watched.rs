@@ -12,7 +12,7 @@ impl Cluster {
         let mut watcher: Option<Watcher> = None;
         loop {
             if watcher.is_none() {
-                let started = Watcher::start(&self.config.data_dir).inspect_err(|error| {
+                let started = Watcher::start(&self.config().data_dir).inspect_err(|error| {
                     tracing::warn!("nobody will tell the other hosts when this process ends: {error}");
                 });
                 watcher = started.ok();

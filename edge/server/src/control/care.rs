@@ -177,7 +177,7 @@ impl Control {
                 ));
             }
         }
-        match crate::security::put_aside(&self.config.data_dir) {
+        match crate::security::put_aside(&self.config().data_dir) {
             Ok(Some(folder)) => {
                 notes.push(format!("its certificate is in {} now, and counts no more", folder.display()))
             }

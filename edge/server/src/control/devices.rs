@@ -174,15 +174,18 @@ impl Control {
         self.engine.call(|answer| Command::RemoveDevice { device: id, lost: Lost::Keep, answer }).await??;
         self.record_group(device.group).await?;
         self.cluster.tell_devices().await;
-        let name = format!("device {} of host {}", device.path.display(), self.config.name);
+        let name = format!("device {} of host {}", device.path.display(), self.config().name);
         self.events.other(Kind::DeviceRemoved, name, format!("taken out of group {}", device.group));
         Ok(self.still_configured(&device.path))
     }
 
     /// Says so, if the configuration file names a path that is none of a device any more.
     pub(super) fn still_configured(&self, path: &Path) -> Option<String> {
-        let mut configured = self.config.groups.iter().flat_map(crate::config::paths_of);
-        configured
+        let config = self.config();
+        config
+            .groups
+            .iter()
+            .flat_map(crate::config::paths_of)
             .any(|named| *named == path)
             .then(|| format!("the configuration file still names {}: change it there too", path.display()))
     }

@@ -78,7 +78,7 @@ impl Control {
         let address = |listen| nbd_address(listen, self.must_encrypt(listen), &export);
         Ok(ImportView {
             disk: record.name.clone(),
-            addresses: self.config.nbd.iter().map(address).collect(),
+            addresses: self.config().nbd.iter().map(address).collect(),
             export,
         })
     }

@@ -86,7 +86,7 @@ impl Control {
             Locking::Locked(count) => count,
             Locking::InUse(count) => {
                 let place =
-                    Place { host: self.cluster.me, name: self.config.name.clone(), clients: Some(count) };
+                    Place { host: self.cluster.me, name: self.config().name.clone(), clients: Some(count) };
                 return Err(in_use(name, &[place]));
             }
         };

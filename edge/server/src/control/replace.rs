@@ -63,7 +63,7 @@ impl Control {
             Former::Log(entry) => self.replace_log(entry, with, (request.file_size, create)).await?,
         };
         self.cluster.tell_devices().await;
-        let name = format!("device {} of host {}", view.device, self.config.name);
+        let name = format!("device {} of host {}", view.device, self.config().name);
         self.events.other(
             Kind::DeviceReplaced,
             name,

@@ -92,7 +92,7 @@ impl Control {
     fn who_silences(&self) -> String {
         match asked_by() {
             Some(who) if who != ON_HOST => who,
-            Some(_) | None => format!("somebody on host {}", self.config.name),
+            Some(_) | None => format!("somebody on host {}", self.config().name),
         }
     }
 

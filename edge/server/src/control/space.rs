@@ -52,7 +52,7 @@ impl Control {
     /// # Errors
     /// When the engine is gone.
     pub async fn all_devices(&self) -> Result<AllDevicesView, Failure> {
-        let own = HostDevicesView { host: self.config.name.clone(), devices: self.devices().await? };
+        let own = HostDevicesView { host: self.config().name.clone(), devices: self.devices().await? };
         let mut all = AllDevicesView { hosts: vec![own], silent: Vec::new() };
         let state = self.cluster.state().await?;
         let (found, silent) = self.cluster.ask_others::<Vec<DeviceView>>(&state, "/api/v1/devices").await;

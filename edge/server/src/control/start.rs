@@ -3,6 +3,7 @@
 use super::health::watch_health;
 use super::overdue::watch_overdue;
 use super::{Control, blocking};
+use crate::api::doors::Doors;
 use crate::cluster::Cluster;
 use crate::config::{Config, paths_of};
 use crate::directory::{GroupEntry, HostStore};
@@ -10,7 +11,6 @@ use crate::engine::{Command, Create, EngineHandle, GroupSpec, Notice};
 use crate::events::Kind;
 use crate::failure::Failure;
 use crate::sampler::Sampler;
-use crate::security::Security;
 use base::GroupId;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -34,20 +34,18 @@ impl Control {
     /// When no group can be opened, or the directory fails. A group or disk that fails beside others that do not
     /// is a warning.
     pub async fn start(
-        config: Config,
         store: HostStore,
         cluster: Arc<Cluster>,
         notices: UnboundedReceiver<Notice>,
-        (security, engine): (Option<Arc<Security>>, EngineHandle),
+        (engine, doors): (EngineHandle, Arc<Doors>),
     ) -> Result<Arc<Control>, Failure> {
         let events = Arc::clone(&cluster.events);
         let control = Arc::new(Control {
-            config,
             engine,
+            doors,
             store,
             cluster,
             events,
-            security,
             sampler: Arc::new(Sampler::default()),
             warnings: Mutex::default(),
             changes: tokio::sync::Mutex::default(),
@@ -71,7 +69,7 @@ impl Control {
     async fn open_groups(&self) -> Result<(), Failure> {
         let known = self.store.groups();
         let mut specs: Vec<(GroupSpec, Vec<PathBuf>)> = Vec::new();
-        for spec in &self.config.groups {
+        for spec in &self.config().groups {
             let known = known.values().find(|group| group.log == spec.log);
             specs.push(split_known(spec, known));
         }
@@ -119,7 +117,7 @@ impl Control {
     /// Opens or makes a group, adds capacity devices that it did not have, and records where they are.
     pub(super) async fn open_group(&self, spec: GroupSpec, added: Vec<PathBuf>) -> Result<GroupId, Failure> {
         let (file_size, create) = (spec.file_size, spec.create);
-        let create = if added.is_empty() { create } else { added_create(&self.config, &spec) };
+        let create = if added.is_empty() { create } else { added_create(&self.config(), &spec) };
         let group = self.engine.call(|answer| Command::OpenGroup { spec, answer }).await??;
         for path in added {
             self.engine

@@ -68,12 +68,12 @@ impl Control {
     /// When the engine is gone.
     pub async fn support(&self) -> Result<SupportView, Failure> {
         let mut all = Collection {
-            redactor: Redactor::of(&self.config),
+            redactor: Redactor::of(&self.config()),
             files: Vec::new(),
             bytes: 0,
             left_out: Vec::new(),
         };
-        all.json("configuration.json", &settings_of(&self.config));
+        all.json("configuration.json", &settings_of(&self.config()));
         all.answer("status.json", self.host_view().await);
         all.answer("health.json", self.health().await);
         all.answer("resync.json", self.resync().await);
@@ -97,7 +97,7 @@ impl Control {
             all.text(&path, &text);
         }
         Ok(SupportView {
-            host: self.config.name.clone(),
+            host: self.config().name.clone(),
             version: crate::release::RELEASE.to_owned(),
             time: now_seconds(),
             files: all.files,
@@ -157,6 +157,7 @@ impl Control {
 /// What the configuration says, but for secrets: of keys and passwords only where their files are.
 fn settings_of(config: &Config) -> Value {
     let Config {
+        path: _,
         name,
         data_dir,
         nbd,

@@ -45,13 +45,13 @@ impl Control {
             Some((entry.record.name.clone(), reason))
         });
         Ok(HostView {
-            name: self.config.name.clone(),
+            name: self.config().name.clone(),
             version: crate::release::RELEASE.to_owned(),
             host: self.store.host.to_string(),
             cluster: host.cluster.to_string(),
             uptime_seconds: host.uptime.as_secs_f64(),
-            nbd: self.config.nbd.iter().map(listen_text).collect(),
-            http: self.config.http.iter().map(listen_text).collect(),
+            nbd: self.config().nbd.iter().map(listen_text).collect(),
+            http: self.config().http.iter().map(listen_text).collect(),
             buffer_bytes: host.buffer_bytes.0,
             buffer_bytes_max: host.buffer_bytes.1,
             disk_count: records.disks.len(),
@@ -83,8 +83,8 @@ impl Control {
     fn warnings_now(&self) -> Vec<String> {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone();
         warnings.extend(self.cluster.directory_away());
-        let folder = self.config.data_dir.display();
-        let hint = format!("see that its data_dir {folder} can be written and has room");
+        let hint =
+            format!("see that its data_dir {} can be written and has room", self.config().data_dir.display());
         warnings.extend(self.cluster.data_trouble().into_iter().map(|trouble| format!("{trouble}: {hint}")));
         warnings
     }
@@ -131,7 +131,7 @@ impl Control {
             rules: rules_of(&record.policy),
             created: entry.created,
             epoch: record.epoch,
-            addresses: self.config.nbd.iter().map(address).collect(),
+            addresses: self.config().nbd.iter().map(address).collect(),
             layout: describe(record, &spaces, &gathered),
             why: placement::explain(&record.placed(), &spaces),
             components: all.map(component).collect(),
@@ -144,9 +144,9 @@ impl Control {
     /// Whether NBD clients that come there must encrypt: as the configuration says, or with the cluster's certificates if
     /// they come from elsewhere.
     pub(super) fn must_encrypt(&self, listen: &Listen) -> bool {
-        match (&self.config.tls, listen) {
+        match (&self.config().tls, listen) {
             (Some(tls), _) => tls.required,
-            (None, Listen::Tcp(address)) => self.security.is_some() && !address.ip().is_loopback(),
+            (None, Listen::Tcp(address)) => self.cluster.certified().is_some() && !address.ip().is_loopback(),
             (None, Listen::Unix(_)) => false,
         }
     }

@@ -70,7 +70,7 @@ pub async fn run(folder: &Path, count: usize, options: &DemoOptions, is_json: bo
         .zip(ports)
         .map(|(name, port)| Ok((name.clone(), write_config(folder, name, port, options.shards)?)));
     let hosts = Hosts::new(configs.collect::<Result<_, Failure>>()?)?;
-    let listener = host::bind_unix(&socket(folder))
+    let listener = crate::api::doors::bind_unix(&socket(folder))
         .await
         .map_err(|error| Failure::failed(format!("listen at {}", socket(folder).display()), error))?;
     let orders = Router::new().route("/demo/v1/hosts/{name}/{action}", post(order)).with_state(hosts.clone());

@@ -121,11 +121,11 @@ impl HostStore {
         })
     }
 
-    /// The records of the time when the host stood alone, if it did and does still.
+    /// The records of the time when the host stood alone, if it did and does still, and the version of the last change.
     ///
     /// # Errors
     /// When the store fails.
-    pub fn alone(&self) -> Result<Option<Vec<Entry>>, Failure> {
+    pub fn alone(&self) -> Result<Option<(Vec<Entry>, u64)>, Failure> {
         match self.cluster()? {
             Some(cluster) if !self.is_elsewhere()? => Store::former(self.file(), cluster),
             Some(_) | None => Ok(None),

@@ -18,7 +18,7 @@ mod tests;
 pub use copy::{Contents, Copied};
 pub use etcd::{ClusterRecord, InEtcd, first_generation};
 pub use presence::{Attendees, Beat, DeviceBeat, Heard, now_ns};
-pub use rebuild::Ground;
+pub use rebuild::{Alone, Ground};
 pub use remote::Remote;
 pub use serve::router;
 pub use store::{Store, put_all};

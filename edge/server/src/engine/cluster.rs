@@ -5,13 +5,14 @@
 
 use super::peers::PeerTls;
 use super::run::{Engine, Target};
-use super::{Answer, DiskRecord};
+use super::{Answer, DiskRecord, EngineError, Listen};
 use base::{ClusterId, ComponentId, DiskId, GroupId, HostId, NodeId};
 use node::{ClusterDiskState, FabricOutput, FabricSettings, LinkState, Token};
 use replication::owner::{Committed, Event};
 use replication::{OwnedBy, Roster};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A host's part in its cluster.
@@ -150,6 +151,14 @@ pub enum ClusterCommand {
     Admit { ticket: Ticket, refusal: Option<String> },
     /// A client loses its disk: its connection ends.
     CutOff { ticket: Ticket },
+    /// Other hosts may connect from now on, at each shard's own port, encrypted; clients of NBD from elsewhere show a certificate of the
+    /// cluster, also at the places that come along. Says where each shard listens.
+    Join {
+        fabric: Fabric,
+        tls: Arc<rustls::ServerConfig>,
+        nbd: Vec<Listen>,
+        answer: Answer<Result<Vec<Option<SocketAddr>>, EngineError>>,
+    },
     /// What is known of the cluster here.
     State { answer: Answer<ClusterState> },
 }
@@ -289,6 +298,10 @@ impl Engine {
             }
             ClusterCommand::Admit { ticket, refusal } => self.admitted(ticket, refusal),
             ClusterCommand::CutOff { ticket } => self.cut_off(ticket),
+            ClusterCommand::Join { fabric, tls, nbd, answer } => {
+                let joined = self.let_others_join(fabric, tls, nbd);
+                let _ = answer.send(joined.map(|address| vec![address]));
+            }
             ClusterCommand::State { answer } => drop(answer.send(self.cluster_state())),
         }
     }

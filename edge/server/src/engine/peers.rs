@@ -32,8 +32,8 @@ pub(crate) struct Peers {
     me: Identity,
     /// What encrypts connections, if hosts have certificates.
     tls: Option<PeerTls>,
-    /// Nothing on a host that stands alone.
-    listener: Option<TcpListener>,
+    /// The last one counts; those before are of a time when the host stood alone. None where it does.
+    listeners: Vec<TcpListener>,
     pool: Pool,
     addresses: BTreeMap<NodeId, SocketAddr>,
     members: BTreeSet<HostId>,
@@ -51,6 +51,12 @@ pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, EngineError> {
         .map_err(|error| EngineError::Refused(format!("cannot listen for other hosts at {address}: {error}")))
 }
 
+/// Where a listener listens.
+pub(crate) fn address_of(listener: &TcpListener) -> Result<SocketAddr, EngineError> {
+    let address = listener.local_addr();
+    address.map_err(|error| EngineError::Device(format!("find out where other hosts connect: {error}")))
+}
+
 impl Peers {
     /// Those of a node that listens there.
     pub(crate) fn new(fabric: &Fabric, listener: Option<TcpListener>) -> Peers {
@@ -59,7 +65,7 @@ impl Peers {
         Peers {
             me: Identity { versions, cluster, node, incarnation },
             tls: fabric.tls.clone(),
-            listener,
+            listeners: listener.into_iter().collect(),
             pool: Pool::new(fabric.buffer_bytes as usize),
             addresses: BTreeMap::new(),
             members: BTreeSet::new(),
@@ -72,7 +78,29 @@ impl Peers {
     }
 
     pub(crate) fn fd(&self) -> Option<RawFd> {
-        self.listener.as_ref().map(AsRawFd::as_raw_fd)
+        self.listeners.last().map(AsRawFd::as_raw_fd)
+    }
+
+    /// Where other nodes connect.
+    pub(crate) fn address(&self) -> Result<Option<SocketAddr>, EngineError> {
+        self.listeners.last().map(address_of).transpose()
+    }
+
+    /// Listens for other hosts as well; gives the socket that was opened for it, if one was. Connections that are there stay.
+    pub(crate) fn let_others_join(&mut self, fabric: &Fabric) -> Result<Option<RawFd>, EngineError> {
+        let Some(wanted) = fabric.listen else { return Ok(None) };
+        let there = self.address()?;
+        let is_there = there.is_some_and(|there| {
+            there.ip() == wanted.ip() && (wanted.port() == 0 || wanted.port() == there.port())
+        });
+        if !is_there {
+            self.listeners.push(listen(wanted)?);
+        }
+        self.tls.clone_from(&fabric.tls);
+        if self.pool.bytes_max() < fabric.buffer_bytes as usize {
+            self.pool = Pool::new(fabric.buffer_bytes as usize);
+        }
+        Ok(self.fd().filter(|_| !is_there))
     }
 
     /// The nodes of the cluster and where they listen. Connections that others began, and are of it no more, are given back.

@@ -10,7 +10,7 @@ use super::peers::{self, Peers};
 use super::ring::{Completion, DeviceCall, DeviceFlight, Door, Flight, Ring, Socket};
 use super::shards::Siblings;
 use super::sizes::Sizes;
-use super::{Command, EngineError, Settings};
+use super::{Command, EngineError, Fabric, Listen, Settings};
 use crate::descriptors::clients_max;
 use base::request::{Buffers, Outcome, Request};
 use base::{Buffer, DeviceId, Instant, Pool};
@@ -177,9 +177,7 @@ pub(crate) fn start(
     let listeners = doors.map(Listener::open).collect::<Result<Vec<_>, _>>()?;
     let tls = load_tls(&settings)?;
     let peers = settings.fabric.listen.map(peers::listen).transpose()?;
-    let address = peers.as_ref().map(TcpListener::local_addr).transpose();
-    let address = address
-        .map_err(|error| EngineError::Device(format!("find out where other hosts connect: {error}")))?;
+    let address = peers.as_ref().map(peers::address_of).transpose()?;
     // SAFETY: a fresh descriptor that nobody else has.
     let event = unsafe { OwnedFd::from_raw_fd(libc::eventfd(0, libc::EFD_CLOEXEC)) };
     let event = Arc::new(event);
@@ -212,6 +210,20 @@ fn load_tls(settings: &Settings) -> Result<Option<(TlsIdentity, bool)>, EngineEr
     Ok(Some((identity, files.required)))
 }
 
+/// What sessions are told of encryption: those of sockets, of loopback, and of connections from elsewhere.
+fn session_settings(settings: &Settings, tls: Option<&(TlsIdentity, bool)>) -> [Rc<nbd::Settings>; 3] {
+    let policy = |is_required: bool| match tls {
+        None => TlsPolicy::Off,
+        Some((identity, _)) if is_required => TlsPolicy::Required(identity.clone()),
+        Some((identity, _)) => TlsPolicy::Allowed(identity.clone()),
+    };
+    let is_required = tls.is_some_and(|(_, is_required)| *is_required);
+    // With the cluster's certificates only who comes from elsewhere must show one.
+    let loopback = policy(is_required && settings.tls.is_some());
+    // Who reaches a unix socket is told by the file system: nothing is encrypted there.
+    [TlsPolicy::Off, loopback, policy(is_required)].map(|tls| Rc::new(nbd::Settings { tls }))
+}
+
 impl Engine {
     fn new(
         settings: Settings,
@@ -223,17 +235,7 @@ impl Engine {
         mailbox: Mailbox,
     ) -> io::Result<Engine> {
         let pool = Pool::new(settings.buffer_bytes as usize);
-        let policy = |is_required: bool| match &tls {
-            None => TlsPolicy::Off,
-            Some((identity, _)) if is_required => TlsPolicy::Required(identity.clone()),
-            Some((identity, _)) => TlsPolicy::Allowed(identity.clone()),
-        };
-        let is_required = tls.as_ref().is_some_and(|(_, is_required)| *is_required);
-        // With the cluster's certificates only who comes from elsewhere must show one.
-        let loopback = policy(is_required && settings.tls.is_some());
-        // Who reaches a unix socket is told by the file system: nothing is encrypted there.
-        let session_settings =
-            [TlsPolicy::Off, loopback, policy(is_required)].map(|tls| Rc::new(nbd::Settings { tls }));
+        let session_settings = session_settings(&settings, tls.as_ref());
         let fabric = &settings.fabric;
         let peers = Peers::new(fabric, peer_listener);
         let node = Node::new(pool.clone(), Instant(1), fabric.settings());
@@ -270,6 +272,32 @@ impl Engine {
             touched: Vec::new(),
             client_events: Vec::new(),
         })
+    }
+
+    /// Listens for other hosts from now on, where this one stood alone; says where. Clients that are connected stay.
+    pub(crate) fn let_others_join(
+        &mut self,
+        fabric: Fabric,
+        tls: Arc<rustls::ServerConfig>,
+        nbd: Vec<Listen>,
+    ) -> Result<Option<SocketAddr>, EngineError> {
+        self.settings.cluster_tls = Some(tls);
+        let tls = load_tls(&self.settings)?;
+        self.session_settings = session_settings(&self.settings, tls.as_ref());
+        if let Some(opened) = self.peers.let_others_join(&fabric)? {
+            self.ring.accept(opened, Door::Peers);
+        }
+        // The first shard has the listeners. One that is there is of an attempt that was cut short.
+        for listen in nbd.into_iter().filter(|_| self.shard == 0) {
+            if !self.settings.nbd.contains(&listen) {
+                let listener = Listener::open(&listen)?;
+                self.ring.accept(listener.fd(), Door::Clients(self.listeners.len()));
+                self.listeners.push(listener);
+                self.settings.nbd.push(listen);
+            }
+        }
+        self.settings.fabric = fabric;
+        self.peers.address()
     }
 
     pub(crate) fn now(&self) -> Instant {

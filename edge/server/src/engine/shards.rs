@@ -139,22 +139,27 @@ fn of_shards(settings: &Settings) -> Result<Vec<Settings>, EngineError> {
         )));
     }
     let of_shard = |shard: u8| {
-        let mut listen = fabric.listen;
-        if let Some(address) = listen.as_mut().filter(|address| address.port() != 0) {
-            let port = address.port().checked_add(u16::from(shard)).ok_or_else(|| {
-                EngineError::Refused(format!("there is no port for shard {shard} beyond {address}"))
-            })?;
-            address.set_port(port);
-        }
-        let fabric = Fabric {
-            node: NodeId { shard, ..fabric.node },
-            listen,
-            buffer_bytes: fabric.buffer_bytes / u64::from(count),
-            ..fabric.clone()
-        };
+        let fabric = fabric_of(fabric, shard, count)?;
         Ok(Settings { fabric, buffer_bytes: settings.buffer_bytes / u64::from(count), ..settings.clone() })
     };
     (0..count).map(of_shard).collect()
+}
+
+/// A shard's part of what a host is among others: a port of its own, and its share of memory.
+fn fabric_of(host: &Fabric, shard: u8, count: u8) -> Result<Fabric, EngineError> {
+    let mut listen = host.listen;
+    if let Some(address) = listen.as_mut().filter(|address| address.port() != 0) {
+        let port = address.port().checked_add(u16::from(shard)).ok_or_else(|| {
+            EngineError::Refused(format!("there is no port for shard {shard} beyond {address}"))
+        })?;
+        address.set_port(port);
+    }
+    Ok(Fabric {
+        node: NodeId { shard, ..host.node },
+        listen,
+        buffer_bytes: host.buffer_bytes / u64::from(count),
+        ..host.clone()
+    })
 }
 
 /// Waits until all engines have ended as they were told; or one has by itself, which is the end of the host.
@@ -241,6 +246,28 @@ impl Router {
             ClusterCommand::FetchFailed { disk } => self.tell_all(|| ClusterCommand::FetchFailed { disk }),
             ClusterCommand::Room { disk, component } => {
                 self.tell_all(|| ClusterCommand::Room { disk, component })
+            }
+            ClusterCommand::Join { fabric, tls, nbd, answer } => {
+                let all = (0..self.count).map(|shard| fabric_of(&fabric, shard, self.count));
+                let mut all = match all.collect::<Result<Vec<_>, _>>() {
+                    Ok(all) => all.into_iter(),
+                    Err(error) => {
+                        let _ = answer.send(Err(error));
+                        return Ok(());
+                    }
+                };
+                let join = |answer| {
+                    let fabric = all.next().expect("each shard is asked once, in their order");
+                    Command::cluster(ClusterCommand::Join {
+                        fabric,
+                        tls: Arc::clone(&tls),
+                        nbd: nbd.clone(),
+                        answer,
+                    })
+                };
+                self.ask_all(answer, join, |all| {
+                    all.into_iter().collect::<Result<Vec<_>, _>>().map(|all| all.concat())
+                })
             }
             ClusterCommand::State { answer } => {
                 let state = |answer| Command::cluster(ClusterCommand::State { answer });

@@ -69,6 +69,8 @@ pub enum Kind {
     DeviceLeaving,
     /// The cluster's settings are others.
     SettingsChanged,
+    /// A host that stood alone became the first of a cluster of several.
+    ClusterFounded,
     /// The level of the cluster's records was raised.
     ClusterUpgraded,
     /// Tokens or certificates were given, or count no more.
@@ -91,7 +93,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 41] = [
+    pub const ALL: [Kind; 42] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -124,6 +126,7 @@ impl Kind {
         Kind::DeviceReplaced,
         Kind::DeviceLeaving,
         Kind::SettingsChanged,
+        Kind::ClusterFounded,
         Kind::ClusterUpgraded,
         Kind::CertificatesChanged,
         Kind::DirectoryAway,
@@ -170,6 +173,7 @@ impl Kind {
             Kind::DeviceReplaced => "device.replaced",
             Kind::DeviceLeaving => "device.leaving",
             Kind::SettingsChanged => "settings.changed",
+            Kind::ClusterFounded => "cluster.founded",
             Kind::ClusterUpgraded => "cluster.upgraded",
             Kind::CertificatesChanged => "certificates.changed",
             Kind::DirectoryAway => "directory.away",

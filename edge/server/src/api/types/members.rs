@@ -160,3 +160,37 @@ pub struct ConfirmAuthority {
     #[serde(default)]
     pub confirm: Option<String>,
 }
+
+/// A host that stands alone becomes the first of a cluster of several, and goes on serving.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FoundCluster {
+    /// The host's configuration file, which names etcd now: the absolute path. Only `[cluster]` may differ from what the host was
+    /// started with.
+    pub config: String,
+    /// What people call the cluster; the last part of etcd's prefix if nothing is said.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Whether it is only checked.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// A cluster that was made, or would be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FoundedView {
+    /// Its id; empty where it is drawn only when it is made.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// Where its directory stands.
+    pub directory: String,
+    /// Its first host, which keeps its authority.
+    pub host: String,
+    /// The host's disks, which are the cluster's.
+    pub disks: usize,
+    /// Whether the host serves, and goes on.
+    pub is_serving: bool,
+    /// Whether it was made; false for a dry run.
+    pub is_made: bool,
+}

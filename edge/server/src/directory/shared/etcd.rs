@@ -33,7 +33,7 @@ const CLOCK_LATE_MAX_NS: i64 = 1_500_000_000;
 const CLOCK_STEP_NS: i64 = 500_000_000;
 
 /// The record of the cluster itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterRecord {
     /// Its id.
@@ -45,7 +45,36 @@ pub struct ClusterRecord {
     /// One, and one more each time that the directory was lost and made anew.
     #[serde(default = "first_generation", skip_serializing_if = "is_first_generation")]
     pub generation: u64,
+    /// What is added to etcd's revisions: records had versions up to this one while the cluster's only host kept them itself.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub versions_from: u64,
 }
+
+impl ClusterRecord {
+    /// A version as everybody knows it, of a revision of etcd.
+    fn version(&self, revision: u64) -> u64 {
+        self.versions_from + revision
+    }
+
+    /// The revision of etcd that a version stands for; nothing for one of the time before etcd.
+    fn revision(&self, version: u64) -> Option<u64> {
+        version.checked_sub(self.versions_from).filter(|revision| *revision > 0)
+    }
+
+    /// What a change expects, in revisions of etcd: a version of the time before etcd is none that a record can have.
+    fn expected(&self, version: u64) -> u64 {
+        if version == 0 { 0 } else { self.revision(version).unwrap_or(NO_REVISION) }
+    }
+
+    /// A record that is no JSON stands for nothing that could be read, and is told of by whoever reads it.
+    fn entry(&self, record: Record) -> Entry {
+        let value = serde_json::from_slice(&record.value).unwrap_or(Value::Null);
+        Entry { key: record.key, version: self.version(record.version), value }
+    }
+}
+
+/// A revision that etcd never comes to.
+const NO_REVISION: u64 = i64::MAX as u64;
 
 /// The generation of a directory that was never lost.
 pub const fn first_generation() -> u64 {
@@ -55,6 +84,11 @@ pub const fn first_generation() -> u64 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 fn is_first_generation(generation: &u64) -> bool {
     *generation == first_generation()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The cluster that a directory is bound to.
@@ -116,7 +150,7 @@ impl InEtcd {
         let record = Record { key: CLUSTER.to_owned(), version: 1, value: kept.bond.clone() };
         let read = self.read_cluster(&record)?;
         let id = read.id.clone();
-        self.etcd.was_seen_at(kept.revision);
+        self.etcd.was_seen_at(read.revision(kept.revision).unwrap_or(0));
         self.bind_to(record, read);
         Ok(id)
     }
@@ -129,6 +163,11 @@ impl InEtcd {
 
     fn bound(&self) -> Option<Bound> {
         self.cluster.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A record as everybody knows it. Before the first look at all of them its version says nothing.
+    fn entry(&self, record: Record) -> Entry {
+        self.bound().map(|bound| bound.record).unwrap_or_default().entry(record)
     }
 
     /// Single records that were read or written, for the copy.
@@ -203,7 +242,7 @@ impl InEtcd {
     /// When it is so.
     pub async fn check_level(&self) -> Result<(), Failure> {
         match tokio::time::timeout(DIRECTORY_WAIT, self.etcd.get(LEVEL)).await {
-            Ok(Ok(found)) => check_level(found.map(entry).as_slice()),
+            Ok(Ok(found)) => check_level(found.map(|found| self.entry(found)).as_slice()),
             Ok(Err(_)) | Err(_) => Ok(()),
         }
     }
@@ -251,16 +290,18 @@ impl InEtcd {
     pub(super) async fn get(&self, key: &str) -> Result<Option<Entry>, Failure> {
         let found = tokio::time::timeout(DIRECTORY_WAIT, self.etcd.get(key)).await;
         let found = found.unwrap_or_else(|_| Err(silent())).map_err(|error| self.away(&error))?;
-        let found = found.map(entry);
+        let found = found.map(|found| self.entry(found));
         self.note(found.as_slice())?;
         Ok(found)
     }
 
     /// See [`super::Shared::commit`].
     pub(super) async fn commit(&self, wanted: &[Change]) -> Outcome {
+        // Nothing is changed before all was read once.
+        let Some(Bound { record: cluster, .. }) = self.bound() else { return Outcome::Unknown };
         let changes = wanted.iter().map(|change| etcd::Change {
             key: change.key.clone(),
-            expected: change.expected,
+            expected: cluster.expected(change.expected),
             value: change.value.as_ref().map(|value| value.to_string().into_bytes()),
         });
         let changes: Vec<etcd::Change> = changes.collect();
@@ -269,6 +310,7 @@ impl InEtcd {
         let had_doubt = self.has_doubt.swap(ended.is_err(), atomic::Ordering::Relaxed);
         match ended {
             Ok(Committed::Done { version }) => {
+                let version = cluster.version(version);
                 let set = |change: &Change| {
                     let value = change.value.clone()?;
                     Some(Entry { key: change.key.clone(), version, value })
@@ -278,7 +320,7 @@ impl InEtcd {
                 self.note(&set).map_or(Outcome::Unknown, |()| Outcome::Done { version })
             }
             Ok(Committed::Conflict { current }) => {
-                let current: Vec<Entry> = current.into_iter().map(entry).collect();
+                let current: Vec<Entry> = current.into_iter().map(|one| cluster.entry(one)).collect();
                 self.note(&current).map_or(Outcome::Unknown, |()| Outcome::Conflict { current })
             }
             // Whoever asked reads the record again, and then knows.
@@ -298,7 +340,8 @@ impl InEtcd {
         self.look_at_history().await?;
         let wants_all = self.copy.as_ref().is_some_and(|copy| copy.wants_all());
         let revision = revision.filter(|_| !wants_all);
-        let news = match self.etcd.watch(revision, WATCH_WAIT).await {
+        let after = self.bound().and_then(|bound| bound.record.revision(revision?));
+        let news = match self.etcd.watch(after, WATCH_WAIT).await {
             Ok(news) => news,
             Err(error @ Error::Foreign(_)) => {
                 return Err(self.made_anew().await.unwrap_or_else(|| self.away(&error)));
@@ -312,11 +355,11 @@ impl InEtcd {
         let bound = bound
             .ok_or_else(|| Failure::new(Code::Failed, "the directory was watched before it was read"))?;
         let changes = Changes {
-            cluster: bound.record.id,
-            revision: news.revision,
+            revision: bound.record.version(news.revision),
             is_complete: news.is_complete,
-            entries: news.records.into_iter().map(entry).collect(),
+            entries: news.records.into_iter().map(|one| bound.record.entry(one)).collect(),
             gone: news.gone,
+            cluster: bound.record.id,
         };
         if let Some(copy) = &self.copy {
             blocking(|| copy.take((&bound.bytes, bound.record.generation), &changes))?;
@@ -340,8 +383,10 @@ impl InEtcd {
         if there.is_none_or(|there| there.value != kept.bond) {
             return Ok(());
         }
-        match self.etcd.history(kept.revision).await {
-            Ok(Some(past)) if is_another_history(&kept, &past) => {
+        let bond: ClusterRecord = serde_json::from_slice(&kept.bond)
+            .map_err(|error| Failure::failed("read this host's copy of the directory", error))?;
+        match self.etcd.history(bond.revision(kept.revision).unwrap_or(0)).await {
+            Ok(Some(past)) if is_another_history(&kept, &bond, &past) => {
                 self.etcd.is_not_trusted();
                 return Err(Failure::refused(format!(
                     "{}: etcd's records up to revision {} are not those that this host has seen: it was set back to an old snapshot",
@@ -400,8 +445,11 @@ impl InEtcd {
         }
         match found.generation.cmp(&generation) {
             Ordering::Greater => Ok(()),
-            Ordering::Equal if revision >= kept => Ok(()),
-            Ordering::Equal => Err(self.away(&Error::Older { seen: kept, found: revision })),
+            Ordering::Equal if found.version(revision) >= kept => Ok(()),
+            Ordering::Equal => {
+                let seen = found.revision(kept).unwrap_or(0);
+                Err(self.away(&Error::Older { seen, found: revision }))
+            }
             Ordering::Less => Err(Failure::refused(format!(
                 "{} holds generation {} of this cluster's directory, and this host has seen generation {generation}",
                 self.place, found.generation
@@ -440,15 +488,17 @@ impl InEtcd {
 
 /// Whether records of a revision contradict what a host keeps of them. A version is the revision of one change, so two values of one
 /// version, or an older version where a newer one was seen, are of two histories. A copy may lag with records of hosts, which proves nothing.
-fn is_another_history(kept: &Contents, past: &[Record]) -> bool {
+fn is_another_history(kept: &Contents, bond: &ClusterRecord, past: &[Record]) -> bool {
     let past: BTreeMap<&str, &Record> = past.iter().map(|record| (record.key.as_str(), record)).collect();
     kept.entries.iter().filter(|entry| entry.version <= kept.revision).any(|entry| {
-        past.get(entry.key.as_str()).is_some_and(|found| match found.version.cmp(&entry.version) {
-            Ordering::Less => true,
-            Ordering::Equal => {
-                serde_json::from_slice::<Value>(&found.value).is_ok_and(|value| value != entry.value)
+        past.get(entry.key.as_str()).is_some_and(|found| {
+            match bond.version(found.version).cmp(&entry.version) {
+                Ordering::Less => true,
+                Ordering::Equal => {
+                    serde_json::from_slice::<Value>(&found.value).is_ok_and(|value| value != entry.value)
+                }
+                Ordering::Greater => false,
             }
-            Ordering::Greater => false,
         })
     })
 }
@@ -471,12 +521,6 @@ fn silent() -> Error {
     Error::Silent(format!("nothing within {} s", DIRECTORY_WAIT.as_secs()))
 }
 
-/// A record that is no JSON stands for nothing that could be read, and is told of by whoever reads it.
-fn entry(record: Record) -> Entry {
-    let value = serde_json::from_slice(&record.value).unwrap_or(Value::Null);
-    Entry { key: record.key, version: record.version, value }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -494,12 +538,27 @@ mod tests {
         let past = |version, value: Value| {
             vec![Record { key: "disks/1".to_owned(), version, value: value.to_string().into_bytes() }]
         };
-        let check = |version, past: &[Record]| is_another_history(&kept(version), past);
+        let bond = ClusterRecord::default();
+        let check = |version, past: &[Record]| is_another_history(&kept(version), &bond, past);
         assert!(!check(7, &past(7, json!({ "epoch": 3 }))), "the same");
         assert!(check(7, &past(7, json!({ "epoch": 2 }))), "another value of one version");
         assert!(check(7, &past(6, json!({ "epoch": 3 }))), "an older version");
         assert!(!check(7, &past(9, json!({ "epoch": 5 }))), "the copy lags");
         assert!(!check(12, &past(6, json!({ "epoch": 1 }))), "learned ahead of that revision");
         assert!(!check(7, &[]), "nothing is proven by what is not there");
+    }
+
+    /// A host that stood alone had given out versions up to a million; etcd begins at one. Whoever knows a record by a version
+    /// of before must neither take a record of etcd for an older one nor change it unseen.
+    #[test]
+    fn versions_go_on_where_those_of_a_host_that_stood_alone_ended() {
+        let cluster = ClusterRecord { versions_from: 1_000_000, ..ClusterRecord::default() };
+        assert_eq!(cluster.version(1), 1_000_001);
+        assert_eq!((cluster.revision(1_000_001), cluster.revision(1_000_000)), (Some(1), None));
+        assert_eq!(cluster.expected(0), 0, "it must not be there");
+        assert_eq!(cluster.expected(1_000_002), 2);
+        assert_eq!(cluster.expected(17), NO_REVISION, "it is never as it was then");
+        let text = serde_json::to_string(&ClusterRecord { versions_from: 0, ..cluster }).expect("JSON");
+        assert!(!text.contains("versions_from"), "{text}");
     }
 }

@@ -3,11 +3,10 @@
 //! Relies on the crate `etcd` for all that etcd needs. Must never change anything where there is a cluster.
 
 use super::etcd::{ClusterRecord, InEtcd};
-use super::record::{
-    ATTACHED, AUTHORITIES, Authorities, CLUSTER, ClusterSettings, HOSTS, PROGRAMS, SETTINGS,
-};
+use super::record::{AUTHORITIES, Authorities, CLUSTER, ClusterSettings, HOSTS, SETTINGS};
 use super::{Change, Entry};
 use crate::failure::{Code, Failure};
+use base::{ClusterId, HostId};
 use etcd::Committed;
 use serde::Serialize;
 
@@ -34,21 +33,43 @@ pub enum Ground {
     Leftovers(usize),
 }
 
+/// A host that stands alone, and its cluster of one.
+#[derive(Debug, Clone, Copy)]
+pub struct Alone {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// The host.
+    pub host: HostId,
+}
+
+impl Alone {
+    /// Whether records in etcd were left by an attempt of this host: they are of its cluster, and no other host is in them.
+    fn may_replace(self, found: &ClusterRecord, left: &[etcd::Record]) -> bool {
+        let hosts = left.iter().filter_map(|record| record.key.strip_prefix(HOSTS));
+        let host = self.host.to_string();
+        found.id == self.cluster.to_string() && hosts.into_iter().all(|id| id == host)
+    }
+}
+
 impl InEtcd {
-    /// What stands where the new directory is to be.
+    /// What stands where the new directory is to be. `of_one`: asked by a host that stands alone. What stands there of its
+    /// cluster was left by an attempt whose end it did not hear of.
     ///
     /// # Errors
     /// [`Code::Conflict`] when a cluster does, or records of which nobody knows whose they are.
-    pub async fn ground(&self) -> Result<Ground, Failure> {
-        let left = self.left().await?;
+    pub async fn ground(&self, of_one: Option<Alone>) -> Result<Ground, Failure> {
+        let left = self.left(of_one).await?;
         Ok(if left.is_empty() { Ground::Free } else { Ground::Leftovers(left.len()) })
     }
 
     /// What an interrupted rebuild left, and nothing else.
-    async fn left(&self) -> Result<Vec<etcd::Record>, Failure> {
+    async fn left(&self, of_one: Option<Alone>) -> Result<Vec<etcd::Record>, Failure> {
         let left = self.etcd.list().await.map_err(|error| self.away(&error))?.records;
         if let Some(record) = left.iter().find(|record| record.key == CLUSTER) {
             let found = self.read_cluster(record)?;
+            if of_one.is_some_and(|ours| ours.may_replace(&found, &left)) {
+                return Ok(left);
+            }
             return Err(Failure::new(
                 Code::Conflict,
                 format!(
@@ -68,19 +89,19 @@ impl InEtcd {
         }
     }
 
-    /// Makes the directory of a cluster of what its only host kept while it stood alone: all but what hosts tell of themselves.
+    /// Makes the directory of a cluster of what its only host kept while it stood alone. What it tells of itself comes along: it
+    /// may be serving.
     ///
     /// # Errors
     /// As for [`InEtcd::rebuild`].
     pub async fn take_over(
         &self,
         record: &ClusterRecord,
-        host: &str,
+        (alone, host): (Alone, &str),
         records: Vec<Entry>,
         authorities: &Authorities,
     ) -> Result<(), Failure> {
-        let is_told = |key: &str| [HOSTS, PROGRAMS, ATTACHED].iter().any(|prefix| key.starts_with(prefix));
-        let mut entries: Vec<Entry> = records.into_iter().filter(|one| !is_told(&one.key)).collect();
+        let mut entries = records;
         let mut add = |key: &str, value| entries.push(Entry { key: key.to_owned(), version: 0, value });
         let failed = |error| Failure::failed("write a record", error);
         add(AUTHORITIES, serde_json::to_value(authorities).map_err(failed)?);
@@ -89,7 +110,7 @@ impl InEtcd {
             let value = serde_json::to_value(settings).map_err(failed)?;
             entries.push(Entry { key: SETTINGS.to_owned(), version: 0, value });
         }
-        self.rebuild(record, host, entries).await
+        self.rebuild_over(Some(alone), record, host, entries).await
     }
 
     /// Makes the directory of these records. What an interrupted attempt left goes first.
@@ -102,13 +123,26 @@ impl InEtcd {
         host: &str,
         entries: Vec<Entry>,
     ) -> Result<(), Failure> {
+        self.rebuild_over(None, record, host, entries).await
+    }
+
+    async fn rebuild_over(
+        &self,
+        of_one: Option<Alone>,
+        record: &ClusterRecord,
+        host: &str,
+        entries: Vec<Entry>,
+    ) -> Result<(), Failure> {
         let step = Rebuilding { generation: record.generation, host };
         let step = serde_json::to_value(&step).map_err(|error| Failure::failed("write a record", error))?;
         // Asked again: somebody else may have made one since.
-        let left = self.left().await?;
+        let left = self.left(of_one).await?;
         let of_step = left.iter().find(|record| record.key == REBUILDING);
         let mut steps = Steps { etcd: self, step, version: of_step.map_or(0, |found| found.version) };
-        let leftovers = left.iter().filter(|record| record.key != REBUILDING);
+        if let Some(unused) = left.iter().find(|record| record.key == CLUSTER) {
+            steps.begin_over(unused).await?;
+        }
+        let leftovers = left.iter().filter(|record| ![REBUILDING, CLUSTER].contains(&record.key.as_str()));
         let leftovers =
             leftovers.map(|one| Change { key: one.key.clone(), expected: one.version, value: None });
         steps.all(leftovers.collect()).await?;
@@ -144,12 +178,22 @@ impl Steps<'_> {
         self.one(batch).await
     }
 
+    /// The record of a cluster that no host uses goes: from then on its records are leftovers.
+    async fn begin_over(&mut self, unused: &etcd::Record) -> Result<(), Failure> {
+        let gone = etcd::Change { key: CLUSTER.to_owned(), expected: unused.version, value: None };
+        self.commit(vec![gone]).await
+    }
+
     /// One step: these changes, and the record that says that it was done by who did the one before; nothing where there is a
     /// cluster.
     async fn one(&mut self, mut changes: Vec<etcd::Change>) -> Result<(), Failure> {
+        changes.push(etcd::Change { key: CLUSTER.to_owned(), expected: 0, value: None });
+        self.commit(changes).await
+    }
+
+    async fn commit(&mut self, mut changes: Vec<etcd::Change>) -> Result<(), Failure> {
         let value = Some(self.step.to_string().into_bytes());
         changes.push(etcd::Change { key: REBUILDING.to_owned(), expected: self.version, value });
-        changes.push(etcd::Change { key: CLUSTER.to_owned(), expected: 0, value: None });
         match self.etcd.etcd.commit(&changes).await {
             Ok(Committed::Done { version }) => {
                 self.version = version;

@@ -41,7 +41,36 @@ struct State {
     gone: VecDeque<(u64, String)>,
     /// What went up to this revision is not known any more.
     forgotten: u64,
+    /// Whether the records are on their way elsewhere: nothing is changed here meanwhile.
+    is_held: bool,
 }
+
+/// Keeps the records of a store as they are while they are on their way elsewhere, until it is dropped.
+pub struct Hold<'a> {
+    store: &'a Store,
+    /// All records.
+    pub records: Vec<Entry>,
+    /// The version of the last change.
+    pub revision: u64,
+    is_for_good: bool,
+}
+
+impl Hold<'_> {
+    /// The records are elsewhere now: nothing is ever changed here again. Who waits for changes is answered.
+    pub fn keep(mut self) {
+        self.is_for_good = true;
+        self.store.revision.send_modify(|_| {});
+    }
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.store.lock().is_held = self.is_for_good;
+    }
+}
+
+/// Why nothing is changed.
+const HELD: &str = "the directory is moving into etcd";
 
 impl Store {
     /// Opens the file at `path`, or makes it for the cluster `fresh`: for a process that serves it to others.
@@ -84,14 +113,27 @@ impl Store {
         Ok(store)
     }
 
-    /// All records of a file in which there have been some.
+    /// All records of a file in which there have been some, and the version of the last change.
     ///
     /// # Errors
     /// When the file fails, or a record is damaged.
-    pub fn former(file: Arc<File>, cluster: ClusterId) -> Result<Option<Vec<Entry>>, Failure> {
+    pub fn former(file: Arc<File>, cluster: ClusterId) -> Result<Option<(Vec<Entry>, u64)>, Failure> {
         let store = Store::over(file, cluster)?;
-        let state = store.lock();
-        Ok((state.revision > 0).then(|| state.records.values().cloned().collect()))
+        let hold = store.hold();
+        let hold = hold.ok_or_else(|| Failure::failed("read the directory", HELD))?;
+        Ok((hold.revision > 0).then(|| (hold.records.clone(), hold.revision)))
+    }
+
+    /// Keeps all records as they are; nothing where somebody else does.
+    pub fn hold(&self) -> Option<Hold<'_>> {
+        let mut state = self.lock();
+        let is_free = !std::mem::replace(&mut state.is_held, true);
+        is_free.then(|| Hold {
+            store: self,
+            records: state.records.values().cloned().collect(),
+            revision: state.revision,
+            is_for_good: false,
+        })
     }
 
     fn over(file: Arc<File>, cluster: ClusterId) -> Result<Store, Failure> {
@@ -123,6 +165,9 @@ impl Store {
     /// When the file fails: then it may have happened.
     pub fn commit(&self, changes: &[Change]) -> Result<Outcome, Failure> {
         let mut state = self.lock();
+        if state.is_held {
+            return Ok(Outcome::Unwritten { why: HELD.to_owned() });
+        }
         let version_of = |key: &str| state.records.get(key).map_or(0, |entry| entry.version);
         if changes.iter().any(|change| version_of(&change.key) != change.expected) {
             let current = changes.iter().filter_map(|change| state.records.get(&change.key).cloned());
@@ -152,8 +197,9 @@ impl Store {
         if let Some(revision) = revision {
             let mut changes = self.revision.subscribe();
             // That nothing changed for so long is an answer too: it shows that the directory is there.
-            let changed = changes.wait_for(|now| *now != revision);
-            let _ = tokio::time::timeout(WATCH_WAIT, changed).await;
+            if *changes.borrow_and_update() == revision {
+                let _ = tokio::time::timeout(WATCH_WAIT, changes.changed()).await;
+            }
         }
         self.changes(revision)
     }

@@ -5,6 +5,7 @@ use super::*;
 use crate::failure::Code;
 use ::cluster::Level;
 use ::etcd::testing::Members;
+use base::HostId;
 use serde_json::json;
 use std::time::Duration;
 
@@ -28,7 +29,13 @@ struct Places {
 }
 
 fn record() -> ClusterRecord {
-    ClusterRecord { id: ClusterId(7).to_string(), name: "test".to_owned(), created: 1, generation: 1 }
+    ClusterRecord {
+        id: ClusterId(7).to_string(),
+        name: "test".to_owned(),
+        created: 1,
+        generation: 1,
+        versions_from: 0,
+    }
 }
 
 async fn places() -> Places {
@@ -44,6 +51,7 @@ async fn places() -> Places {
     };
     in_etcd.make(&record(), &Authorities::default()).await.expect("made");
     let in_etcd = Shared::Etcd(in_etcd);
+    in_etcd.watch(None).await.expect("it is read before anything is changed");
     let socket = Shared::Remote(Remote::new(socket));
     Places { folder, etcd, all: vec![("embedded", embedded), ("socket", socket), ("etcd", in_etcd)] }
 }
@@ -252,10 +260,84 @@ async fn an_etcd_without_the_cluster_is_no_empty_directory() {
     other.make(&theirs, &Authorities::default()).await.expect("made");
     let twice = other.make(&record(), &Authorities::default()).await.expect_err("there is one");
     assert_eq!(twice.code, Code::Conflict, "{twice}");
+    Shared::Etcd(Arc::clone(&other)).watch(None).await.expect("it is there");
     for at in 0..20 {
         done(&Shared::Etcd(Arc::clone(&other)), vec![set(&format!("disks/{at}"), 0, 1)]).await;
     }
     assert!(shared.watch(Some(revision)).await.is_err());
     assert!(shared.watch(None).await.is_err());
     assert!(shared.get("disks/1").await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_whose_records_move_takes_no_change_and_tells_who_waits() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(&folder, "d");
+    let shared = Shared::Embedded(Arc::clone(&store));
+    done(&shared, vec![set("disks/1", 0, 1)]).await;
+    let hold = store.hold().expect("nobody holds it");
+    assert!(store.hold().is_none(), "one at a time");
+    assert_eq!((hold.records.len(), hold.revision), (1, 1));
+    let held = shared.commit(vec![set("disks/1", 1, 2)]).await;
+    assert!(matches!(&held, Outcome::Unwritten { why } if why.contains("moving")), "{held:?}");
+    drop(hold);
+    assert_eq!(done(&shared, vec![set("disks/1", 1, 2)]).await, 2, "they did not move after all");
+    let waiting = {
+        let shared = shared.clone();
+        tokio::spawn(async move { shared.watch(Some(2)).await })
+    };
+    let hold = store.hold().expect("nobody holds it");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let begun = std::time::Instant::now();
+    hold.keep();
+    waiting.await.expect("it ends").expect("it answers");
+    assert!(begun.elapsed() < crate::limits::WATCH_WAIT, "whoever waits is answered");
+    let late = shared.commit(vec![set("disks/2", 0, 1)]).await;
+    assert!(matches!(late, Outcome::Unwritten { .. }), "never again: {late:?}");
+}
+
+fn record_of_a_host(host: u128) -> Entry {
+    let key = format!("{}{}", record::HOSTS, HostId(host));
+    Entry { key, version: 9, value: json!({}) }
+}
+
+/// The host heard nothing of the end of its first attempt, stood alone on, and changed its records.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_host_that_stands_alone_left_in_etcd_is_replaced_unless_another_host_uses_it() {
+    let etcd = Members::start(1).await;
+    let alone = Alone { cluster: ClusterId(7), host: HostId(1) };
+    let grown = ClusterRecord { versions_from: 900, ..record() };
+    let one = |value: u64| {
+        vec![Entry { key: "disks/1".to_owned(), version: 9, value: json!(value) }, record_of_a_host(1)]
+    };
+    let in_etcd = || match Shared::in_etcd(&etcd.options("/d/"), None) {
+        Ok(Shared::Etcd(in_etcd)) => in_etcd,
+        Ok(_) | Err(_) => panic!("it is in etcd"),
+    };
+    for value in [1, 2] {
+        in_etcd().ground(Some(alone)).await.expect("free, or its own");
+        let done = in_etcd().take_over(&grown, (alone, "a"), one(value), &Authorities::default()).await;
+        done.expect("taken over");
+    }
+    let shared = Shared::Etcd(in_etcd());
+    let changes = shared.watch(None).await.expect("it is read");
+    let disk = changes.entries.iter().find(|one| one.key == "disks/1").expect("the disk");
+    assert_eq!(disk.value, json!(2));
+    assert!(disk.version > 900 && changes.revision >= disk.version, "versions go on: {disk:?}");
+    // A version of the time before is none that the record has, whatever etcd counts.
+    let stale = shared.commit(vec![set("disks/1", disk.version - 900, 3)]).await;
+    assert!(matches!(stale, Outcome::Conflict { .. }), "{stale:?}");
+    let version = done(&shared, vec![set("disks/1", disk.version, 3)]).await;
+    assert_eq!(shared.watch(Some(changes.revision)).await.expect("news").revision, version);
+    // Another host has joined, or it is another host's cluster: nothing is touched.
+    let joined = record_of_a_host(2);
+    done(&shared, vec![Change { key: joined.key, expected: 0, value: Some(joined.value) }]).await;
+    let stranger = Alone { cluster: ClusterId(8), host: HostId(1) };
+    for whose in [Some(alone), Some(stranger), None] {
+        let refused = in_etcd().ground(whose).await.expect_err("it is used");
+        assert_eq!(refused.code, Code::Conflict, "{refused}");
+    }
+    let refused = in_etcd().take_over(&grown, (alone, "a"), one(4), &Authorities::default()).await;
+    assert_eq!(refused.expect_err("it is used").code, Code::Conflict);
+    assert_eq!(shared.get("disks/1").await.expect("it answers").expect("it is there").value, json!(3));
 }

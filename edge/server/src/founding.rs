@@ -1,0 +1,142 @@
+//! How a cluster of several hosts begins: its authority, this host's certificate, and its first records in etcd.
+//!
+//! Used by `cluster init` on a host that does not run, and by a host that serves. Every step can be repeated: an attempt that was
+//! cut short is gone on with, or what it left is replaced. Must never replace the records of a cluster that any host uses.
+
+use crate::config::{Config, DirectoryPlace};
+use crate::control::now_seconds;
+use crate::directory::HostStore;
+use crate::directory::shared::record::{Authorities, AuthorityRecord, DISKS};
+use crate::directory::shared::{Alone, ClusterRecord, Entry, InEtcd, first_generation};
+use crate::failure::Failure;
+use crate::security;
+use base::{ClusterId, HostId};
+use std::time::SystemTime;
+use trust::{Anchors, Authority, KeyPair, Store};
+
+/// What a host that stood alone has kept: its records, and the version of the last change.
+pub type Former = (Vec<Entry>, u64);
+
+/// A cluster that is to be made.
+pub struct Founding<'a> {
+    config: &'a Config,
+    own: &'a HostStore,
+    store: Store,
+    etcd: InEtcd,
+    name: String,
+}
+
+impl<'a> Founding<'a> {
+    /// The cluster that a configuration describes; named as its prefix in etcd, if nothing else is said.
+    ///
+    /// # Errors
+    /// When the configuration names no etcd, or the name is none.
+    pub fn of(config: &'a Config, own: &'a HostStore, name: Option<&str>) -> Result<Founding<'a>, Failure> {
+        let DirectoryPlace::Etcd(place) = &config.cluster.directory else {
+            return Err(Failure::usage(
+                "the configuration names no etcd: a cluster of several hosts needs one",
+            )
+            .hint("set [cluster] directory = \"etcd\" and [cluster.etcd] endpoints"));
+        };
+        let by_prefix = || place.prefix.trim_matches('/').rsplit('/').next().unwrap_or_default();
+        let name = name.unwrap_or_else(by_prefix).to_owned();
+        crate::name::check_name(&name)?;
+        let (store, etcd) = (security::store_of(&config.data_dir), InEtcd::new(place)?);
+        Ok(Founding { config, own, store, etcd, name })
+    }
+
+    /// What people call the cluster.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Checks that etcd answers, and has room for the cluster: nothing of another one. `is_former`: of a host that stood alone.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn check(&self, is_former: bool) -> Result<(), Failure> {
+        match is_former {
+            // What an interrupted attempt left is removed by the next.
+            true => self.etcd.ground(Some(self.alone()?)).await.map(drop),
+            false => self.etcd.check_free().await,
+        }
+    }
+
+    fn alone(&self) -> Result<Alone, Failure> {
+        let cluster = self.own.cluster()?.ok_or_else(|| Failure::refused("this host has no cluster yet"))?;
+        Ok(Alone { cluster, host: self.own.host })
+    }
+
+    /// The authority of the cluster, and this host's certificate of it; those of an attempt that was cut short, if there are.
+    ///
+    /// # Errors
+    /// When the files cannot be written, or this host belongs to a cluster already.
+    pub fn authority(&self, is_former: bool) -> Result<Authority, Failure> {
+        let made = |error: &dyn std::error::Error| security::failed("make the cluster's authority", error);
+        if self.store.has_identity() {
+            let credentials = self.store.load_credentials().map_err(|error| made(&error))?;
+            return self.store.load_authority(credentials.identity().cluster()).map_err(|error| made(&error));
+        }
+        let cluster = match self.own.cluster()? {
+            // A cluster of one becomes one of several: its devices are of it already.
+            Some(cluster) if is_former => cluster,
+            Some(cluster) => {
+                return Err(Failure::refused(format!("this host has devices of cluster {cluster} already"))
+                    .hint("give it a data_dir and devices of its own"));
+            }
+            None => ClusterId(crate::control::random_bits()?),
+        };
+        let authority = Authority::create(cluster, &security::name(&self.name)?, SystemTime::now());
+        let authority = authority.map_err(|error| made(&error))?;
+        let anchors = Anchors::of(&authority).map_err(|error| made(&error))?;
+        self.store.save_anchors(&anchors).map_err(|error| made(&error))?;
+        self.store.save_authority(&authority).map_err(|error| made(&error))?;
+        let key = KeyPair::generate().map_err(|error| made(&error))?;
+        let request = key.signing_request().map_err(|error| made(&error))?;
+        let whose: (HostId, &str) = (self.own.host, &self.config.name);
+        let addresses = security::addresses_of(self.config);
+        let certificate = security::issue_for_host(&authority, &request, whose, &addresses)?;
+        security::save_new(&self.store, key, &certificate, &authority.certificate_pem())?;
+        Ok(authority)
+    }
+
+    /// Writes the first records: those of a host that stood alone, if it is one.
+    ///
+    /// # Errors
+    /// When etcd does not answer, or holds a cluster: nothing counts before the last step, and the next attempt begins anew.
+    pub async fn write(
+        &self,
+        authority: &Authority,
+        former: Option<Former>,
+    ) -> Result<ClusterRecord, Failure> {
+        let record = ClusterRecord {
+            id: authority.cluster().to_string(),
+            name: self.name.clone(),
+            created: now_seconds(),
+            generation: first_generation(),
+            versions_from: former.as_ref().map_or(0, |(_, revision)| *revision),
+        };
+        let authorities = Authorities {
+            authorities: vec![AuthorityRecord {
+                certificate: authority.certificate_pem(),
+                keeper: self.own.host.to_string(),
+                created_ns: trust::nanoseconds(SystemTime::now()),
+                signs: true,
+            }],
+            renew_before_ns: 0,
+        };
+        match former {
+            Some((records, _)) => {
+                let whose = (self.alone()?, self.config.name.as_str());
+                self.etcd.take_over(&record, whose, records, &authorities).await?;
+            }
+            None => self.etcd.make(&record, &authorities).await?,
+        }
+        Ok(record)
+    }
+}
+
+/// Disks among the records of a host that stood alone.
+pub fn disks_of(former: &Former) -> usize {
+    former.0.iter().filter(|one| one.key.starts_with(DISKS)).count()
+}
