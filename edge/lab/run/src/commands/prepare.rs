@@ -20,14 +20,22 @@ pub struct Consent {
 /// When one does not exist, is too small, or is in use and nobody said that its data may be destroyed.
 pub fn targets(plan: &Plan, consent: &Consent, world: &mut World) -> Result<Vec<Target>, CommandError> {
     let mut found: Vec<Target> = Vec::new();
-    for (index, planned) in plan.targets.iter().enumerate() {
+    let is_used = |index| {
         let mut groups = plan.stages.iter().flat_map(|stage| &stage.groups);
-        if !groups.any(|group| group.targets.contains(&index)) {
+        groups.any(|group| group.targets.contains(&index))
+    };
+    let planned = plan.targets.iter().enumerate();
+    // Who uses them is asked before this program itself reads from any of them.
+    let resolved = planned
+        .clone()
+        .map(|(index, planned)| is_used(index).then(|| resolve(&planned.name, world)).transpose());
+    let resolved = resolved.collect::<Result<Vec<_>, _>>()?;
+    for ((index, planned), resolved) in planned.zip(resolved) {
+        let Some(Resolved { name, clients, about }) = resolved else {
             found.push(Target::absent(&planned.name));
             continue;
-        }
+        };
         let mut need = need_of(plan, index);
-        let Resolved { name, clients, about } = resolve(&planned.name, world)?;
         if need.writes {
             need.shares = judge(&planned.name, &name, clients, consent, world)?;
         }

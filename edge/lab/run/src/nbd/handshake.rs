@@ -1,4 +1,5 @@
-//! How a connection to an NBD server begins: fixed newstyle, `STARTTLS` where asked for, `NBD_OPT_GO`.
+//! How a connection to an NBD server begins: fixed newstyle, `STARTTLS` where asked for, `NBD_OPT_GO`; and how an export is looked at
+//! without attaching to it (`NBD_OPT_INFO`).
 
 use super::address::{Address, Place};
 use rustls::pki_types::pem::PemObject;
@@ -17,11 +18,14 @@ const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
 const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 const FLAG_FIXED_NEWSTYLE: u16 = 1;
 const FLAG_NO_ZEROES: u16 = 2;
+const OPT_ABORT: u32 = 2;
 const OPT_STARTTLS: u32 = 5;
+const OPT_INFO: u32 = 6;
 const OPT_GO: u32 = 7;
 pub(super) const REP_ACK: u32 = 1;
 const REP_INFO: u32 = 3;
 const REP_ERROR: u32 = 1 << 31;
+const REP_UNSUPPORTED: u32 = REP_ERROR | 1;
 const INFO_EXPORT: u16 = 0;
 /// An option's answer is short; what claims more is no server.
 const REPLY_MAX: u32 = 64 << 10;
@@ -117,13 +121,19 @@ impl Write for Socket {
 }
 
 impl Export {
-    /// Connects, learns what the export is, and leaves.
+    /// Connects, learns what the export is, and leaves. The server counts nobody as its client for that, unless it knows no
+    /// `NBD_OPT_INFO`.
     ///
     /// # Errors
     /// When it cannot be reached or is refused.
     pub fn look(address: &Address) -> Result<Export, HandshakeError> {
-        let link = Link::open(address)?;
-        Ok(link.export)
+        let (size, flags) = match secured(address)? {
+            Secured::Plain(mut socket) => look(&mut socket, address),
+            Secured::Tls(mut socket, mut session) => {
+                look(&mut rustls::Stream::new(&mut *session, &mut socket), address)
+            }
+        }?;
+        Ok(Export { address: address.clone(), size, flags })
     }
 
     /// Whether writes are refused.
@@ -251,19 +261,41 @@ fn start_tls(stream: &mut impl ReadWrite, address: &Address) -> Result<(), Hands
     }
 }
 
-/// Asks for the export; gives its size and flags.
+/// Attaches to the export; gives its size and flags.
 pub(super) fn go(stream: &mut impl ReadWrite, address: &Address) -> Result<(u64, u16), HandshakeError> {
+    ask(stream, address, OPT_GO)?.map_err(|(kind, body)| refused(address, kind, &body))
+}
+
+/// Asks what the export is, and leaves.
+fn look(stream: &mut impl ReadWrite, address: &Address) -> Result<(u64, u16), HandshakeError> {
+    match ask(stream, address, OPT_INFO)? {
+        Ok(found) => {
+            // Who has answered need not hear the end.
+            let _ = send_option(stream, OPT_ABORT, &[]);
+            Ok(found)
+        }
+        Err((REP_UNSUPPORTED, _)) => go(stream, address),
+        Err((kind, body)) => Err(refused(address, kind, &body)),
+    }
+}
+
+/// Size and flags of an export, or the kind and the body of the reply that refuses them.
+type Answer = Result<(u64, u16), (u32, Vec<u8>)>;
+
+fn ask(stream: &mut impl ReadWrite, address: &Address, option: u32) -> Result<Answer, HandshakeError> {
     let name = address.export.as_bytes();
     let mut body = (name.len() as u32).to_be_bytes().to_vec();
     body.extend_from_slice(name);
     body.extend_from_slice(&0u16.to_be_bytes());
-    send_option(stream, OPT_GO, &body).map_err(broken(address))?;
+    send_option(stream, option, &body).map_err(broken(address))?;
     let mut found = None;
     loop {
-        let (kind, body) = read_reply(stream, address, OPT_GO)?;
+        let (kind, body) = read_reply(stream, address, option)?;
         match kind {
             REP_ACK => {
-                return found.ok_or_else(|| protocol(address, "it did not send the size of the export"));
+                let found =
+                    found.ok_or_else(|| protocol(address, "it did not send the size of the export"))?;
+                return Ok(Ok(found));
             }
             REP_INFO if body.len() >= 12 && body[..2] == INFO_EXPORT.to_be_bytes() => {
                 let size = u64::from_be_bytes(body[2..10].try_into().expect("eight bytes"));
@@ -271,15 +303,17 @@ pub(super) fn go(stream: &mut impl ReadWrite, address: &Address) -> Result<(u64,
                 found = Some((size, flags));
             }
             REP_INFO => {}
-            _ if kind & REP_ERROR != 0 => {
-                return Err(HandshakeError::Refused {
-                    address: address.to_string(),
-                    export: address.export.clone(),
-                    reason: refusal(kind, &body),
-                });
-            }
+            _ if kind & REP_ERROR != 0 => return Ok(Err((kind, body))),
             _ => return Err(protocol(address, format!("unexpected reply {kind}"))),
         }
+    }
+}
+
+fn refused(address: &Address, kind: u32, body: &[u8]) -> HandshakeError {
+    HandshakeError::Refused {
+        address: address.to_string(),
+        export: address.export.clone(),
+        reason: refusal(kind, body),
     }
 }
 
@@ -386,4 +420,57 @@ fn session(address: &Address, folder: Option<&Path>) -> Result<ClientConnection,
     };
     let name = ServerName::try_from(name).map_err(|e| error(e.to_string()))?;
     ClientConnection::new(Arc::new(config), name).map_err(|e| error(e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    /// A server for one connection, which refuses an option; gives the options that it was asked for.
+    fn served(refuses: Option<u32>) -> (Result<Export, HandshakeError>, Vec<u32>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("nbd.sock");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        let server = std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().expect("a client");
+            let greeting = [NBD_MAGIC.to_be_bytes(), OPTION_MAGIC.to_be_bytes()].concat();
+            socket.write_all(&greeting).expect("it listens");
+            socket.write_all(&FLAG_FIXED_NEWSTYLE.to_be_bytes()).expect("it listens");
+            read_u32(&mut socket).expect("its flags");
+            let mut options = Vec::new();
+            while read_u64(&mut socket).is_ok() {
+                let option = read_u32(&mut socket).expect("an option");
+                let length = read_u32(&mut socket).expect("a length");
+                socket.read_exact(&mut vec![0; length as usize]).expect("a body");
+                options.push(option);
+                let export = [&0u16.to_be_bytes()[..], &(64u64 << 20).to_be_bytes(), &[0, 2]].concat();
+                let replies = match Some(option) == refuses {
+                    true => vec![(REP_UNSUPPORTED, Vec::new())],
+                    false => vec![(REP_INFO, export), (REP_ACK, Vec::new())],
+                };
+                for (kind, body) in replies {
+                    let head = [option, kind, body.len() as u32].map(u32::to_be_bytes).concat();
+                    let reply = [&OPTION_REPLY_MAGIC.to_be_bytes()[..], &head, &body].concat();
+                    // Who asks to end need not hear of it.
+                    let _ = socket.write_all(&reply);
+                }
+            }
+            options
+        });
+        let address = Address::parse(&format!("nbd+unix:///web?socket={}", path.display())).expect("an address");
+        let export = Export::look(&address);
+        (export, server.join().expect("it ends"))
+    }
+
+    #[test]
+    fn who_looks_at_an_export_attaches_to_it_only_where_the_server_cannot_tell_otherwise() {
+        let (export, options) = served(None);
+        let export = export.expect("it is told");
+        assert_eq!((export.size, export.is_read_only()), (64 << 20, true));
+        assert_eq!(options, [OPT_INFO, OPT_ABORT]);
+        let (export, options) = served(Some(OPT_INFO));
+        assert_eq!(export.expect("it is told").size, 64 << 20);
+        assert_eq!(options, [OPT_INFO, OPT_GO]);
+    }
 }
