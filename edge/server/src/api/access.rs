@@ -119,15 +119,15 @@ pub fn check(control: &Control, caller: &Caller, need: Need) -> Result<(), Failu
     match (caller, need) {
         (Caller::Local, _) | (_, Need::Token) => Ok(()),
         (Caller::Nobody, Need::Right(_)) => Err(denied(
-            "nobody is let in here without a certificate of this cluster".to_owned(),
+            "a certificate of this cluster is required".to_owned(),
         )
         .hint(
             "have an admin make a token for you (`drystone person token NAME`), then `drystone login TOKEN`",
         )),
         (Caller::Known { identity, issued_ns }, Need::Right(action)) => {
             if control.is_revoked(identity, *issued_ns) {
-                return Err(denied(format!("the certificate of {identity} counts no more"))
-                    .hint("have an admin make a new token for you, if you are to come back"));
+                return Err(denied(format!("the certificate of {identity} is revoked"))
+                    .hint("ask an admin for a new token"));
             }
             trust::decide(identity, action).map_err(|why| denied(why.to_string()))
         }

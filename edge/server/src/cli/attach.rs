@@ -110,11 +110,11 @@ pub async fn run(shell: &mut Shell<'_>, options: &AttachOptions) -> Result<(), F
         _ => (own.name, own.nbd),
     };
     if options.format == Some(Format::Hosts) {
-        return Err(Failure::usage("there are no names without `--by-name`"));
+        return Err(Failure::usage("`--format hosts` needs `--by-name`"));
     }
     let place = place_of(&nbd).ok_or_else(|| {
         Failure::refused(format!(
-            "host {host} serves NBD nowhere that its own guests reach without a certificate"
+            "host {host} serves NBD at no address that its own guests reach without a certificate"
         ))
         .hint("add \"unix:nbd.sock\" to [listen] nbd of its configuration")
     })?;

@@ -94,9 +94,7 @@ fn change_of(setting: Setting, value: &str) -> Result<ChangeSettings, Failure> {
         }
         Setting::Balance => {
             let mode = BalanceMode::from_str(value, false).map_err(|_| {
-                Failure::usage(format!(
-                    "`{value}` is no way to even devices out: proactive, reactive and off are"
-                ))
+                Failure::usage(format!("invalid balance mode `{value}`: use proactive, reactive or off"))
             })?;
             ChangeSettings { balance: Some(mode), ..nothing }
         }

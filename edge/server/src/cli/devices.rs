@@ -196,7 +196,7 @@ fn replacement_text(view: &ReplacementView) -> String {
         view.disks.iter().filter(|disk| !view.lost_disks.contains(disk)).map(String::as_str).collect();
     let mut lines = vec![first];
     if !again.is_empty() {
-        lines.push(format!("copies are made anew of: {}", again.join(", ")));
+        lines.push(format!("copies are rebuilt of: {}", again.join(", ")));
     }
     if !view.lost_disks.is_empty() {
         lines.push(format!("data is lost of: {}", view.lost_disks.join(", ")));

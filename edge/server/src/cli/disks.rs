@@ -369,7 +369,10 @@ async fn histogram(shell: &mut Shell<'_>, options: HistogramOptions) -> Result<(
         if !all.histograms.iter().any(|histogram| histogram.kind == kind) {
             let mut kinds: Vec<&str> = all.histograms.iter().map(|found| found.kind.as_str()).collect();
             kinds.dedup();
-            return Err(Failure::usage(format!("there is no histogram `{kind}`: {} are", kinds.join(", "))));
+            return Err(Failure::usage(format!(
+                "unknown histogram `{kind}`: use one of {}",
+                kinds.join(", ")
+            )));
         }
         all.histograms.retain(|histogram| histogram.kind == kind);
     }

@@ -270,7 +270,9 @@ pub async fn login(
     folder: Option<PathBuf>,
 ) -> Result<(), Failure> {
     let folder = folder.or_else(security::usual_folder);
-    let folder = folder.ok_or_else(|| Failure::usage("no folder is known: name it with --identity DIR"))?;
+    let folder = folder.ok_or_else(|| {
+        Failure::usage("the folder of the certificate is unknown: name it with --identity DIR")
+    })?;
     let store = Store::new(&folder);
     if store.has_identity() && !options.replace {
         return Err(Failure::refused(format!("{} has a certificate already", folder.display()))
