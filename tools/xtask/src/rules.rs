@@ -81,7 +81,7 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
     ("cluster", &["smallvec", "thiserror"]),
     ("diskgroup", &["rustc-hash", "slab", "smallvec", "thiserror"]),
     ("node", &["rustc-hash", "slab", "smallvec", "thiserror"]),
-    ("etcd", &["etcd-client", "tempfile", "thiserror", "tokio"]),
+    ("etcd", &["etcd-client", "libc", "serde", "serde_json", "tempfile", "thiserror", "tokio"]),
     ("frontends", &["libc", "rustls", "rustls-pki-types", "slab", "smallvec", "thiserror"]),
     ("trust", &["pem", "rcgen", "ring", "rustls", "serde", "thiserror", "x509-parser"]),
     ("plan", &["serde", "thiserror"]),
