@@ -19,6 +19,7 @@ mod levels;
 pub mod limits;
 mod liveness;
 mod maintenance;
+mod members;
 mod orphans;
 mod rebuild;
 mod repair;
@@ -50,6 +51,7 @@ pub use host::{DamagedDevice, DeviceReports, HostRecord, Maintenance, Mode, Node
 pub use levels::{Level, Levels, Raise, RecordLevels};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};
 pub use maintenance::{Assessment, Fate, Progress, Touched, assess, assess_device, emptying, progress};
+pub use members::{Hosts, MEMBERS, MemberStep, Seat, next_member_step};
 pub use orphans::{Listed, Orphans, orphans};
 pub use rebuild::{Kept, Obstacle, Rebuilt, Restored, Testimony, Unproven, rebuild};
 pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};

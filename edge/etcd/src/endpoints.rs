@@ -83,6 +83,11 @@ impl Endpoints {
         }
     }
 
+    /// Their addresses.
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.members().iter().map(|member| member.url.clone()).collect()
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.members().len()

@@ -233,6 +233,11 @@ impl Etcd {
         self.endpoints.set(urls);
     }
 
+    /// The members that are asked.
+    pub fn endpoints(&self) -> Vec<String> {
+        self.endpoints.urls()
+    }
+
     /// How many members are asked.
     pub fn endpoint_count(&self) -> usize {
         self.endpoints.count()

@@ -55,6 +55,7 @@ fn routes() -> OpenApiRouter<Arc<Control>> {
         .routes(routes!(handlers::copy))
         .routes(routes!(handlers::found_cluster))
         .routes(routes!(handlers::rebuild_directory))
+        .routes(routes!(handlers::directory))
         .routes(routes!(handlers::versions))
         .routes(routes!(handlers::upgrade))
         .routes(routes!(handlers::settings, handlers::change_settings))
