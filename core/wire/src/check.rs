@@ -3,7 +3,7 @@
 //! One place for both sides. A message of our own that breaks it is a bug of ours, a received one a fault of the peer.
 //! Whether a disk, component or range exists is for those who have it to say.
 
-use crate::body::Flaw;
+use crate::flaw::Flaw;
 use crate::limits::{
     ALLOCATION_PARTS_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_RECORD_SIZE_MAX, ENTRIES_MAX,
     GUEST_PAYLOAD_SIZE_MAX,

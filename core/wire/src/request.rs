@@ -1,8 +1,9 @@
 //! The bodies of requests.
 
 use crate::Version;
-use crate::body::{Coded, Flaw, check_list, put_id, put_zeroes, take_flag, take_id, take_reserved};
+use crate::body::{Coded, check_list, put_id, put_zeroes, take_flag, take_id, take_reserved};
 use crate::check;
+use crate::flaw::Flaw;
 use crate::kind::RequestKind;
 use crate::limits::{ALLOCATION_PARTS_MAX_FIRST, DISK_RECORD_SIZE_MAX};
 use crate::message::{EntryKind, NewComponent, Request};
