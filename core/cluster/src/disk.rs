@@ -11,7 +11,8 @@
 //! [`DiskRecord::deletions`]), so that nothing is lost with the one who stored it.
 
 pub(crate) mod diverged;
-mod life;
+pub(crate) mod life;
+mod parts;
 mod replace;
 mod resize;
 mod rules;
@@ -25,59 +26,10 @@ use replication::{Member, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::NewComponent;
 
-pub use life::NewDisk;
-pub use stand_in::StandIn;
+pub use parts::{DiskState, Growth, Incoming, Reason, StandIn};
 
 /// The node that serves each device.
 pub type Nodes = BTreeMap<DeviceId, NodeId>;
-
-/// How far a disk has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DiskState {
-    /// Its components may be there or not; nobody was told that it exists.
-    Creating,
-    /// It can be used.
-    Active,
-    /// Its components go; nobody can use it.
-    Deleting,
-}
-
-/// Why a component is on its way in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reason {
-    /// Another is lost.
-    Repair,
-    /// A host or device is to be emptied.
-    Evacuation,
-    /// Devices are evened out.
-    Balance,
-    /// The policy asks for more copies.
-    Policy,
-}
-
-/// A component on its way in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Incoming {
-    /// The place that it will answer for, by its depth-first index.
-    pub place: u16,
-    /// The component, as it will stand in the layout.
-    pub component: Component,
-    /// The component of that place whose seat it takes; none for one more copy.
-    pub replaces: Option<ComponentId>,
-    /// Why.
-    pub reason: Reason,
-}
-
-/// A larger size that the disk gets once its components are there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Growth {
-    /// The size in bytes.
-    pub size: u64,
-    /// The layout then: that of the disk with larger components, or with a part behind it.
-    pub layout: Layout,
-    /// The nodes of the components that are new in it.
-    pub nodes: BTreeMap<ComponentId, NodeId>,
-}
 
 /// A virtual disk. Changed only by compare-and-set on its version.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -37,8 +37,9 @@ pub use adopt::{Adopted, Found};
 pub use attaching::{Access, Admission, Claim, Guest, Limit, enter, leave};
 pub use balance::{Balancer, Pause};
 pub use device::{DeviceRecord, DeviceState, Leaving};
+pub use disk::life::NewDisk;
 pub use disk::{
-    Change, Disagreement, DiskRecord, DiskState, Growth, Incoming, NewDisk, Nodes, Objection, Reason, StandIn,
+    Change, Disagreement, DiskRecord, DiskState, Growth, Incoming, Nodes, Objection, Reason, StandIn,
 };
 pub use domains::{SharedDomain, shared_domains};
 pub use ground::copied_and_left;

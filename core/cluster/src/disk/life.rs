@@ -1,6 +1,7 @@
 //! A disk's way from its plan to its end, and what its owner and people change of it.
 
-use super::{Change, DiskRecord, DiskState, Nodes, Objection, node_of};
+use super::parts::DiskState;
+use super::{Change, DiskRecord, Nodes, Objection, node_of};
 use crate::attaching::Access;
 use base::{DiskId, WriteId};
 use placement::{Plan, Policy};

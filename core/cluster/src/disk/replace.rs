@@ -1,6 +1,7 @@
 //! Components that come: for others that are lost or shall leave, and as further copies.
 
-use super::{Change, DiskRecord, Incoming, Objection, seated};
+use super::parts::{Growth, Incoming};
+use super::{Change, DiskRecord, Objection, seated};
 use crate::limits::PLACE_MEMBERS_MAX;
 use base::{ComponentId, NodeId, WriteId};
 use layout::{Component, Layout};
@@ -126,7 +127,7 @@ impl DiskRecord {
                 return Err(Objection::AlreadyReplaced(lost));
             }
         }
-        let is_grown = |growth: &super::Growth| growth.nodes.contains_key(&component.id);
+        let is_grown = |growth: &Growth| growth.nodes.contains_key(&component.id);
         let is_taken = self.component(component.id).is_some() || self.growth.as_ref().is_some_and(is_grown);
         if component.id == ComponentId(0) || is_taken {
             return unfit("its id is taken");

@@ -4,7 +4,8 @@
 //! its place for good, and one that was away while the disk shrank is brought up to date like after any other change
 //! (docs/design/0009).
 
-use super::{Change, DiskRecord, Growth, Nodes, Objection, node_of};
+use super::parts::Growth;
+use super::{Change, DiskRecord, Nodes, Objection, node_of};
 use base::units::SECTOR_SIZE;
 use base::{ComponentId, WriteId};
 use layout::Component;

@@ -2,7 +2,8 @@
 //!
 //! Copies come and go, and what is set aside changes. No blocks move between columns: that would be a new disk.
 
-use super::{Change, DiskRecord, Incoming, Nodes, Objection, Reason, node_of};
+use super::parts::{Incoming, Reason};
+use super::{Change, DiskRecord, Nodes, Objection, node_of};
 use base::{ComponentId, DeviceId, HostId, NodeId};
 use placement::{Addition, Breach, Debt, DeviceSpace, Policy, add_copies, check, check_reservation};
 use replication::Member;

@@ -1,21 +1,10 @@
 //! Components that stand in for absent ones, until these return or are given up (docs/design/0013).
 
-use super::{Change, DiskRecord, Incoming, Objection, Reason};
+use super::parts::{Growth, Incoming, Reason, StandIn};
+use super::{Change, DiskRecord, Objection};
 use crate::limits::PLACE_MEMBERS_MAX;
 use base::{ComponentId, NodeId, WriteId};
-use layout::Component;
 use replication::{Member, Role, Standing};
-
-/// A component that stands in for another, or is about to: it is in no layout.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StandIn {
-    /// The place of both, by its depth-first index.
-    pub place: u16,
-    /// The component, of the size of its place.
-    pub component: Component,
-    /// The component of the layout that it stands in for.
-    pub of: ComponentId,
-}
 
 impl DiskRecord {
     /// The stand-in of a component, whether it counts yet or not.
@@ -114,7 +103,7 @@ impl DiskRecord {
         if self.roster.member(one.of).is_none_or(|member| member.standing != Standing::Absent) {
             return unfit("what it is to stand in for is not absent");
         }
-        let is_grown = |growth: &super::Growth| growth.nodes.contains_key(&component.id);
+        let is_grown = |growth: &Growth| growth.nodes.contains_key(&component.id);
         let is_taken = self.component(component.id).is_some() || self.growth.as_ref().is_some_and(is_grown);
         if component.id == ComponentId(0) || is_taken {
             return unfit("its id is taken");

@@ -1,5 +1,6 @@
 //! The transitions by name, and all of them in any order.
 
+use super::life::NewDisk;
 use super::resize::keeps_places;
 use super::*;
 use crate::testing::{cluster, counting_from, policy};

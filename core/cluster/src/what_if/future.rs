@@ -1,6 +1,6 @@
 //! A view that goes on by itself: what is decided is done at once, and what is copied arrives.
 
-use super::Evens;
+use super::forecast::Evens;
 use crate::balance::Balancer;
 use crate::disk::{Change, DiskRecord, DiskState};
 use crate::limits::{FORECAST_ROUNDS_MAX, REFUSED_RETRY};
