@@ -1,43 +1,14 @@
 //! Opening, changing and closing disks, and what components tell of the disks that they are of.
 
-use crate::disk::{Disk, DiskKey, DiskState};
-use crate::node::{Node, Output, Token};
+use crate::disk::Disk;
+use crate::interface::{DiskKey, DiskSpec, DiskState, FoundDisk, Output, Token};
+use crate::node::Node;
 use crate::record::{DiskRecord, component_count_of, layout_of};
 use base::DiskId;
 use diskgroup::ComponentState;
-use layout::{Component, Layout};
+use layout::Component;
 use replication::Roster;
 use std::collections::BTreeMap;
-
-/// All that a node needs to know of a disk.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DiskSpec {
-    /// Its identity.
-    pub id: DiskId,
-    /// Its size in bytes, a multiple of 512 and at most that of its layout.
-    pub size: u64,
-    /// Where its blocks stand.
-    pub layout: Layout,
-    /// Whether what guests read is compared with its checksums; what comes from another node is at any rate.
-    pub verify_checksums: bool,
-    /// Whether guests read from the copy on the owner's node, if there is one, and not from all in turn.
-    pub reads_locally: bool,
-    /// The policy's limit, in I/Os of up to 32 KiB a second.
-    pub iops_limit: Option<u64>,
-}
-
-/// A disk as its components on this node tell of it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FoundDisk {
-    /// Its identity.
-    pub id: DiskId,
-    /// What they were last told of it.
-    pub record: DiskRecord,
-    /// Its layout, if components of all its places are here.
-    pub layout: Option<Layout>,
-    /// Its components on this node, with the index of the place that each answers for; by place, then by id.
-    pub components: Vec<(u16, ComponentState)>,
-}
 
 impl Node {
     /// Opens a disk: what its record says of it and of replication, with the record's version. It must not be open yet.

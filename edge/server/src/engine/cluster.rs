@@ -7,7 +7,7 @@ use super::peers::PeerTls;
 use super::run::{Engine, Target};
 use super::{Answer, DiskRecord, EngineError, Listen};
 use base::{ClusterId, ComponentId, DiskId, GroupId, HostId, NodeId};
-use node::{ClusterDiskState, FabricOutput, FabricSettings, LinkState, Token};
+use node::{FabricOutput, FabricSettings, LinkState, OwnershipState, Token};
 use replication::owner::{Committed, Event};
 use replication::{OwnedBy, Roster};
 use std::collections::BTreeMap;
@@ -191,7 +191,7 @@ pub struct ClusterState {
     /// Other nodes, and whether they can be reached.
     pub links: BTreeMap<NodeId, bool>,
     /// The disks that are open here.
-    pub disks: BTreeMap<DiskId, ClusterDiskState>,
+    pub disks: BTreeMap<DiskId, OwnershipState>,
     /// The components that stand here.
     pub components: BTreeMap<ComponentId, HeldComponent>,
     /// Nodes whose process is known to have ended, and the last session that it can have had.
