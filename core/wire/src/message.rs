@@ -342,7 +342,7 @@ pub struct Message<T> {
     /// Counts the messages of one direction of a session from 1: none may be missing, doubled or out of order.
     pub sequence: u64,
     /// The initiator's clock in nanoseconds: of sending, in requests; the greatest one heard, in answers, where it says
-    /// "granted until two seconds after that" (invariant 11). Zero says nothing.
+    /// "granted for 1.5 s from then on" (invariant 11, `replication::limits::GRANT`). Zero says nothing.
     pub stamp: u64,
     /// Names the request; answers repeat it.
     pub token: u32,
