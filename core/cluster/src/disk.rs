@@ -68,15 +68,15 @@ pub struct DiskRecord {
     pub debts: Vec<Debt>,
 }
 
-/// The next record, and what nodes have to do once it is stored. The `disk_record` of components is empty: whoever knows
+/// The next record, and what nodes have to do once it is stored. The `disk_label` of components is empty: whoever knows
 /// its form fills it in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct Transition {
     /// The record.
     pub record: DiskRecord,
     /// Components to make, and the nodes that make them.
     pub create: Vec<(NodeId, NewComponent)>,
-    /// Components whose size or reservation changes, or with which another record of the disk is to be kept.
+    /// Components whose size or reservation changes, or with which another label of the disk is to be kept.
     pub update: Vec<(NodeId, NewComponent)>,
     /// Components to delete. A node that is not there does so when it finds them in no record.
     pub delete: Vec<(NodeId, ComponentId)>,
@@ -346,7 +346,7 @@ impl DiskRecord {
             device: component.device,
             size,
             reservation: reservation(needed, self.space_reservation),
-            disk_record: Vec::new(),
+            disk_label: Vec::new(),
         }
     }
 
@@ -358,11 +358,11 @@ impl DiskRecord {
     }
 
     /// The change to `next`, whose version and debts are set here.
-    fn changed(&self, mut next: DiskRecord) -> Change {
+    fn changed(&self, mut next: DiskRecord) -> Transition {
         next.version = self.version + 1;
         next.debts = next.debts_now();
         assert_eq!(next.check(), Ok(()), "a transition keeps a record whole");
-        Change { record: next, create: Vec::new(), update: Vec::new(), delete: Vec::new() }
+        Transition { record: next, create: Vec::new(), update: Vec::new(), delete: Vec::new() }
     }
 
     /// What the policy asks for beyond what the disk has. That columns are missing is known from the plan only, and

@@ -39,7 +39,7 @@ pub use balance::{Balancer, Pause};
 pub use device::{DeviceRecord, DeviceState, Leaving};
 pub use disk::life::NewDisk;
 pub use disk::{
-    Change, Disagreement, DiskRecord, DiskState, Growth, Incoming, Nodes, Objection, Reason, StandIn,
+    Disagreement, DiskRecord, DiskState, Growth, Incoming, Nodes, Objection, Reason, StandIn, Transition,
 };
 pub use domains::{SharedDomain, shared_domains};
 pub use ground::copied_and_left;

@@ -1,6 +1,6 @@
 //! What a node is told and what it tells: names, settings, states, outputs. Data alone.
 
-use crate::record::DiskRecord;
+use crate::label::DiskLabel;
 use base::request::Outcome;
 use base::{ComponentId, DiskId, Instant, NodeId};
 use diskgroup::{ComponentState, ComputeId, Event, Task};
@@ -38,9 +38,9 @@ pub struct DiskSpec {
     pub iops_limit: Option<u64>,
 }
 
-/// What a node tells about a disk.
+/// What goes on with a disk that is open on a node.
 #[derive(Debug, Clone)]
-pub struct DiskState {
+pub struct DiskActivity {
     /// Its key.
     pub key: DiskKey,
     /// Its identity.
@@ -59,7 +59,7 @@ pub struct FoundDisk {
     /// Its identity.
     pub id: DiskId,
     /// What they were last told of it.
-    pub record: DiskRecord,
+    pub label: DiskLabel,
     /// Its layout, if components of all its places are here.
     pub layout: Option<Layout>,
     /// Its components on this node, with the index of the place that each answers for; by place, then by id.

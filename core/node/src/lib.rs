@@ -11,20 +11,20 @@ mod disks;
 mod fabric;
 mod holes;
 mod interface;
+pub mod label;
 pub mod limits;
 mod node;
 mod ownership;
 mod pace;
 mod pieces;
 mod range;
-pub mod record;
 mod request;
 mod runs;
 mod shares;
 mod tail;
 
 pub use interface::{
-    DiskKey, DiskSpec, DiskState, FabricOutput, FabricSettings, FoundDisk, GroupKey, LinkState, Output,
+    DiskActivity, DiskKey, DiskSpec, FabricOutput, FabricSettings, FoundDisk, GroupKey, LinkState, Output,
     OwnershipState, Token,
 };
 pub use node::Node;

@@ -14,7 +14,7 @@ use crate::shares::{Done, Shares};
 use base::request::{Request, RequestError};
 use base::units::EXTENT_SIZE;
 use base::{Buffer, DeviceId, Instant, Pool};
-use diskgroup::{Answer, ComputeId, Computed, Group, GroupError, Input, Io, IoFailure, Op};
+use diskgroup::{Completion, ComputeId, Computed, Group, GroupError, Input, Io, IoFailure, Op};
 use replication::components::StoreOp;
 use slab::Slab;
 use std::cmp::Reverse;
@@ -178,12 +178,12 @@ impl Node {
         &mut self,
         now: Instant,
         group: GroupKey,
-        place: u8,
+        index: u8,
         why: &str,
         out: &mut Vec<Output>,
     ) {
         self.now = now;
-        self.with_group(group, |group, now, outputs| group.fail_member(now, place, why, outputs), out);
+        self.with_group(group, |group, now, outputs| group.fail_member(now, index, why, outputs), out);
         self.pump(out);
     }
 
@@ -289,7 +289,7 @@ impl Node {
         self.spare.push(outputs);
     }
 
-    fn answered(&mut self, op: Op, result: Result<Answer, GroupError>, out: &mut Vec<Output>) {
+    fn answered(&mut self, op: Op, result: Result<Completion, GroupError>, out: &mut Vec<Output>) {
         match self.waiters.remove(op.0 as usize) {
             Waiter::Store { op, group } => self.group_stored(op, group, result),
             Waiter::Inspection { token } => {

@@ -136,7 +136,7 @@ pub enum Request {
     /// Make a component.
     Create(NewComponent),
     /// Replace what is recorded of a component. It becomes no smaller by it.
-    Change(NewComponent),
+    Update(NewComponent),
     /// Delete a component; fine if there is none.
     Delete {
         /// The component.
@@ -176,8 +176,8 @@ pub struct NewComponent {
     pub size: u64,
     /// Bytes to set aside for it.
     pub reservation: u64,
-    /// The disk's record, from which a lost directory can be rebuilt; at most 768 bytes.
-    pub disk_record: Vec<u8>,
+    /// The disk's label, from which a lost directory can be rebuilt; at most 768 bytes.
+    pub disk_label: Vec<u8>,
 }
 
 /// A write or trim beyond the watermark, as a component remembers it.

@@ -1,6 +1,6 @@
 //! What repairs decide: what is due and why, and the steps that follow from it.
 
-use crate::disk::{Change, DiskRecord, Incoming, Objection, StandIn};
+use crate::disk::{DiskRecord, Incoming, Objection, StandIn, Transition};
 use crate::limits::{REPAIR_DELAY, REPLACEMENTS_MAX, REPLACEMENTS_PER_HOST_MAX};
 use base::{ComponentId, DiskId, Instant, NodeId};
 use placement::Cause;
@@ -127,7 +127,7 @@ impl Step {
     ///
     /// # Errors
     /// When the record has changed since the decision: to be decided anew.
-    pub fn apply(&self, disk: &DiskRecord) -> Result<Option<Change>, Objection> {
+    pub fn apply(&self, disk: &DiskRecord) -> Result<Option<Transition>, Objection> {
         match self {
             Step::Claim => Ok(None),
             Step::Begin(coming) => {

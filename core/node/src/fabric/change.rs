@@ -13,13 +13,7 @@ use base::{DiskId, Instant};
 impl Node {
     /// The record of an open disk of the cluster has changed. False if this is older than what is known, or the disk is
     /// not open.
-    pub fn update_cluster_disk(
-        &mut self,
-        now: Instant,
-        version: u64,
-        spec: DiskSpec,
-        out: &mut Vec<Output>,
-    ) -> bool {
+    pub fn update_disk(&mut self, now: Instant, version: u64, spec: DiskSpec, out: &mut Vec<Output>) -> bool {
         self.now = now;
         let Some(key) = self.disk(spec.id) else { return false };
         let disk = &mut self.disks[key.0];

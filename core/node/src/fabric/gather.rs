@@ -120,7 +120,7 @@ impl Gathers {
             Store::Write { part, .. } | Store::Trim { part, .. } => of_it.filter(|one| one == part).collect(),
             Store::Read { .. } | Store::Allocation { .. } | Store::Changed { .. } => Vec::new(),
             Store::Settle { .. } | Store::Forget { .. } => Vec::new(),
-            Store::State | Store::Promise { .. } | Store::Create(_) | Store::Change(_) | Store::Delete => {
+            Store::State | Store::Promise { .. } | Store::Create(_) | Store::Update(_) | Store::Delete => {
                 of_it.collect()
             }
         }

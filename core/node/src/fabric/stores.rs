@@ -9,7 +9,7 @@ use crate::node::{Node, Waiter};
 use base::units::BLOCKS_PER_EXTENT;
 use base::{ComponentId, Instant};
 use diskgroup::format::page::ComponentRecord;
-use diskgroup::{Answer, ComponentKey, Group, GroupError, Input};
+use diskgroup::{Completion, ComponentKey, Group, GroupError, Input};
 use replication::components::{Store, StoreOp, Stored};
 use wire::{EntryKind, NewComponent, Refusal};
 
@@ -115,7 +115,7 @@ impl Node {
             Store::Changed { since, from_part } => {
                 self.ask(group, waiter, |op| Input::Changed { op, component: key, since, from_part }, out);
             }
-            Store::Change(new) => self.store_change((op, group, key), &new, out),
+            Store::Update(new) => self.store_update((op, group, key), &new, out),
             Store::Allocation { part, count } => {
                 let survey = Survey::new((op, group, key), (part, count));
                 self.go_on_with_survey(survey, out);
@@ -127,7 +127,7 @@ impl Node {
 
     /// Replaces what is recorded of a component. What a request that is late says of its size was true once: it never undoes
     /// what came after it.
-    fn store_change(
+    fn store_update(
         &mut self,
         (op, group, component): (StoreOp, GroupKey, ComponentKey),
         new: &NewComponent,
@@ -137,7 +137,7 @@ impl Node {
         let before = self.group(group).and_then(|group| group.component_state(component));
         let size = before.map_or(record.size, |before| before.record.size.max(record.size));
         let record = ComponentRecord { size, ..record };
-        self.ask(group, Waiter::Store { op, group }, |op| Input::Change { op, component, record }, out);
+        self.ask(group, Waiter::Store { op, group }, |op| Input::Update { op, component, record }, out);
     }
 
     fn store_create(&mut self, op: StoreOp, new: NewComponent, out: &mut Vec<Output>) {
@@ -177,12 +177,17 @@ impl Node {
     }
 
     /// A group ended a store.
-    pub(crate) fn group_stored(&mut self, op: StoreOp, group: GroupKey, result: Result<Answer, GroupError>) {
+    pub(crate) fn group_stored(
+        &mut self,
+        op: StoreOp,
+        group: GroupKey,
+        result: Result<Completion, GroupError>,
+    ) {
         let congestion = self.group(group).map_or(0, diskgroup::Group::congestion);
         let stored = match result {
-            Ok(Answer::Done | Answer::Component(_)) => Stored::Done { congestion },
-            Ok(Answer::Data(pieces, checksums)) => Stored::Data { pieces, checksums },
-            Ok(Answer::Changed { parts, next }) => {
+            Ok(Completion::Done | Completion::Component(_)) => Stored::Done { congestion },
+            Ok(Completion::Data(pieces, checksums)) => Stored::Data { pieces, checksums },
+            Ok(Completion::Changed { parts, next }) => {
                 Stored::Changed { parts: parts.into_iter().map(versions).collect(), next }
             }
             Err(error) => Stored::Failed(refusal(error)),

@@ -1,7 +1,7 @@
 //! Between the words of the wire and those of disk groups.
 
 use diskgroup::format::page::ComponentRecord;
-use diskgroup::{Answer, GroupError, Origin, WindowEntry};
+use diskgroup::{Completion, GroupError, Origin, WindowEntry};
 use replication::components::Store;
 use wire::limits::ENTRIES_MAX;
 use wire::{Entry, EntryKind, NewComponent, PartVersions, Refusal, Versions};
@@ -22,9 +22,9 @@ pub(crate) fn entry(one: WindowEntry, has_happened: bool) -> Entry {
 }
 
 /// What an inspection found.
-pub(crate) fn inspected(result: Result<Answer, GroupError>) -> wire::Answer {
+pub(crate) fn inspected(result: Result<Completion, GroupError>) -> wire::Answer {
     match result {
-        Ok(Answer::Data(pieces, checksums)) => wire::Answer::Data { pieces, checksums },
+        Ok(Completion::Data(pieces, checksums)) => wire::Answer::Data { pieces, checksums },
         Ok(other) => unreachable!("a read is not answered by {other:?}"),
         Err(error) => wire::Answer::Refused(refusal(error)),
     }
@@ -63,7 +63,7 @@ pub(crate) fn record(new: &NewComponent) -> ComponentRecord {
         promised: 0,
         watermark: base::WriteId::default(),
         is_deleting: false,
-        disk_record: new.disk_record.clone(),
+        disk_label: new.disk_label.clone(),
     }
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn part_of(store: &Store) -> Option<u32> {
         Store::Write { part, .. } | Store::Trim { part, .. } | Store::Read { part, .. } => Some(*part),
         Store::State | Store::Promise { .. } | Store::Settle { .. } | Store::Forget { .. } => None,
         Store::Allocation { part, count } => Some(part.saturating_add(u32::from(*count) - 1)),
-        Store::Changed { .. } | Store::Create(_) | Store::Change(_) | Store::Delete => None,
+        Store::Changed { .. } | Store::Create(_) | Store::Update(_) | Store::Delete => None,
     }
 }
 

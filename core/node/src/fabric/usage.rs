@@ -61,12 +61,12 @@ impl Node {
     }
 
     /// Who owns an open disk, as this node knows.
-    pub fn cluster_disk(&self, disk: DiskId) -> Option<OwnershipState> {
+    pub fn ownership(&self, disk: DiskId) -> Option<OwnershipState> {
         Some(self.disks[self.disk(disk)?.0].ownership.state())
     }
 
     /// The same of all open disks, in one pass.
-    pub fn cluster_disks(&self) -> impl Iterator<Item = (DiskId, OwnershipState)> {
+    pub fn ownerships(&self) -> impl Iterator<Item = (DiskId, OwnershipState)> {
         self.disks.iter().map(|(_, disk)| (disk.spec.id, disk.ownership.state()))
     }
 
