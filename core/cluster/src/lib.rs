@@ -38,8 +38,9 @@ pub use adopt::{Adopted, Found};
 pub use attaching::{Access, Admission, Claim, Guest, Limit, enter, leave};
 pub use balance::{Balancer, Pause};
 pub use device::{DeviceRecord, DeviceState, Leaving};
+pub use disk::life::NewDisk;
 pub use disk::{
-    Change, Disagreement, DiskRecord, DiskState, Growth, Incoming, NewDisk, Nodes, Objection, Reason, StandIn,
+    Disagreement, DiskRecord, DiskState, Growth, Incoming, Nodes, Objection, Reason, StandIn, Transition,
 };
 pub use domains::{SharedDomain, shared_domains};
 pub use ground::copied_and_left;

@@ -3,8 +3,8 @@
 //! The program is asked for its own help and for that of each command that it lists, so nothing is written twice and no
 //! crate of the program is needed here. Relies on how clap lays its help out; what cannot be read is an error.
 
-use super::About;
-use super::output;
+use super::about::About;
+use super::outside::output;
 use std::path::Path;
 use std::process::Command;
 
