@@ -11,7 +11,8 @@
 //! [`DiskRecord::deletions`]), so that nothing is lost with the one who stored it.
 
 pub(crate) mod diverged;
-mod life;
+pub(crate) mod life;
+mod parts;
 mod replace;
 mod resize;
 mod rules;
@@ -25,59 +26,10 @@ use replication::{Member, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::NewComponent;
 
-pub use life::NewDisk;
-pub use stand_in::StandIn;
+pub use parts::{DiskState, Growth, Incoming, Reason, StandIn};
 
 /// The node that serves each device.
 pub type Nodes = BTreeMap<DeviceId, NodeId>;
-
-/// How far a disk has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DiskState {
-    /// Its components may be there or not; nobody was told that it exists.
-    Creating,
-    /// It can be used.
-    Active,
-    /// Its components go; nobody can use it.
-    Deleting,
-}
-
-/// Why a component is on its way in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reason {
-    /// Another is lost.
-    Repair,
-    /// A host or device is to be emptied.
-    Evacuation,
-    /// Devices are evened out.
-    Balance,
-    /// The policy asks for more copies.
-    Policy,
-}
-
-/// A component on its way in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Incoming {
-    /// The place that it will answer for, by its depth-first index.
-    pub place: u16,
-    /// The component, as it will stand in the layout.
-    pub component: Component,
-    /// The component of that place whose seat it takes; none for one more copy.
-    pub replaces: Option<ComponentId>,
-    /// Why.
-    pub reason: Reason,
-}
-
-/// A larger size that the disk gets once its components are there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Growth {
-    /// The size in bytes.
-    pub size: u64,
-    /// The layout then: that of the disk with larger components, or with a part behind it.
-    pub layout: Layout,
-    /// The nodes of the components that are new in it.
-    pub nodes: BTreeMap<ComponentId, NodeId>,
-}
 
 /// A virtual disk. Changed only by compare-and-set on its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,15 +68,15 @@ pub struct DiskRecord {
     pub debts: Vec<Debt>,
 }
 
-/// The next record, and what nodes have to do once it is stored. The `disk_record` of components is empty: whoever knows
+/// The next record, and what nodes have to do once it is stored. The `disk_label` of components is empty: whoever knows
 /// its form fills it in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct Transition {
     /// The record.
     pub record: DiskRecord,
     /// Components to make, and the nodes that make them.
     pub create: Vec<(NodeId, NewComponent)>,
-    /// Components whose size or reservation changes, or with which another record of the disk is to be kept.
+    /// Components whose size or reservation changes, or with which another label of the disk is to be kept.
     pub update: Vec<(NodeId, NewComponent)>,
     /// Components to delete. A node that is not there does so when it finds them in no record.
     pub delete: Vec<(NodeId, ComponentId)>,
@@ -394,7 +346,7 @@ impl DiskRecord {
             device: component.device,
             size,
             reservation: reservation(needed, self.space_reservation),
-            disk_record: Vec::new(),
+            disk_label: Vec::new(),
         }
     }
 
@@ -406,11 +358,11 @@ impl DiskRecord {
     }
 
     /// The change to `next`, whose version and debts are set here.
-    fn changed(&self, mut next: DiskRecord) -> Change {
+    fn changed(&self, mut next: DiskRecord) -> Transition {
         next.version = self.version + 1;
         next.debts = next.debts_now();
         assert_eq!(next.check(), Ok(()), "a transition keeps a record whole");
-        Change { record: next, create: Vec::new(), update: Vec::new(), delete: Vec::new() }
+        Transition { record: next, create: Vec::new(), update: Vec::new(), delete: Vec::new() }
     }
 
     /// What the policy asks for beyond what the disk has. That columns are missing is known from the plan only, and

@@ -2,7 +2,6 @@
 
 use crate::disk::DiskRecord;
 use crate::liveness::{Absence, Liveness};
-use crate::repair::told;
 use crate::view::{Ground, View};
 use crate::words::ago;
 use base::units::MIB;
@@ -70,7 +69,7 @@ pub(crate) fn ground_of(view: &View, disk: &DiskRecord, component: &Component, n
 
 /// Whether the owner says that a component's device has no room for it.
 pub(crate) fn has_no_room(view: &View, disk: &DiskRecord, id: ComponentId) -> bool {
-    let trouble = told(view, disk.id, id).filter(|told| told.resync.is_none()).and_then(|told| told.trouble);
+    let trouble = view.told(disk.id, id).filter(|told| told.resync.is_none()).and_then(|told| told.trouble);
     trouble.is_some_and(LeftBecause::is_no_room)
 }
 

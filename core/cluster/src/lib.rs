@@ -19,6 +19,7 @@ mod levels;
 pub mod limits;
 mod liveness;
 mod maintenance;
+mod members;
 mod orphans;
 mod rebuild;
 mod repair;
@@ -37,8 +38,9 @@ pub use adopt::{Adopted, Found};
 pub use attaching::{Access, Admission, Claim, Guest, Limit, enter, leave};
 pub use balance::{Balancer, Pause};
 pub use device::{DeviceRecord, DeviceState, Leaving};
+pub use disk::life::NewDisk;
 pub use disk::{
-    Change, Disagreement, DiskRecord, DiskState, Growth, Incoming, NewDisk, Nodes, Objection, Reason, StandIn,
+    Disagreement, DiskRecord, DiskState, Growth, Incoming, Nodes, Objection, Reason, StandIn, Transition,
 };
 pub use domains::{SharedDomain, shared_domains};
 pub use ground::copied_and_left;
@@ -50,6 +52,7 @@ pub use host::{DamagedDevice, DeviceReports, HostRecord, Maintenance, Mode, Node
 pub use levels::{Level, Levels, Raise, RecordLevels};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};
 pub use maintenance::{Assessment, Fate, Progress, Touched, assess, assess_device, emptying, progress};
+pub use members::{Hosts, MEMBERS, MemberStep, Seat, next_member_step};
 pub use orphans::{Listed, Orphans, orphans};
 pub use rebuild::{Kept, Obstacle, Rebuilt, Restored, Testimony, Unproven, rebuild};
 pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};

@@ -29,8 +29,8 @@ pub const REFUSED_RETRY: Duration = Duration::from_secs(30);
 /// second, and asks the directory, which answers within two. One that does neither keeps nobody else waiting.
 pub const ACTOR_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Members of one place, those that come and those that leave included. An owner keeps a bit of a byte for each of them
-/// with every change in flight. Twice the copies that a layout can have, so that all may be replaced at once.
+/// Members of one place, those that come and those that leave included. An owner has room for twice as
+/// many (`replication::limits::PLACE_MEMBERS_MAX`). Twice the copies that a layout can have, so that all may be replaced at once.
 pub const PLACE_MEMBERS_MAX: usize = 8;
 
 /// How long a host's heartbeat may be missing in the directory before the host is suspected: several heartbeats.

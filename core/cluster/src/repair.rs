@@ -7,202 +7,26 @@
 //! a host has noted for itself, and what nobody has begun for a while takes nobody else's turn. A replacement and the return of what it replaces race: whichever is active first stays. Must never begin
 //! what has nothing to be filled from, and never end what the last copy depends on.
 
+pub(crate) mod actor;
 mod budget;
+mod decision;
 mod due;
+mod ends;
+pub(crate) mod leaving;
 
-use self::budget::Budget;
-use crate::disk::{Change, DiskRecord, DiskState, Incoming, Objection, Reason, StandIn};
-use crate::domains;
-use crate::host::{Maintenance, Mode};
-use crate::limits::{
-    ACTOR_PATIENCE, REFUSED_RETRY, REPAIR_DELAY, REPLACEMENTS_MAX, REPLACEMENTS_PER_HOST_MAX,
-};
+use crate::disk::{DiskRecord, DiskState, Incoming, Reason};
+use crate::limits::{ACTOR_PATIENCE, REFUSED_RETRY};
 use crate::view::{Ground, View};
+use actor::{Acting, acting};
 use base::{ComponentId, DeviceId, DiskId, HostId, Instant, NodeId};
+use budget::Budget;
+use decision::Due;
+pub(crate) use decision::NOT_REPLACED;
+pub use decision::{Action, Because, Coming, Decisions, Refused, Settings, Slot, Step, Why};
 use layout::Component;
 use placement::{Cause, DeviceSpace, Stripes, add_copies, repair};
-use replication::owner::{LeftBecause, MemberState};
 use replication::{Role, Standing};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-/// What happens to what is missing while nothing is filled, by the settings.
-pub(crate) const NOT_REPLACED: &str = "not replaced while the setting `replacements` is 0";
-
-/// What people may set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
-    /// How long a component may be missing before another takes its place.
-    pub delay: Duration,
-    /// Components of the whole cluster that are filled at once. With none, what is on its way is called off, whatever for.
-    pub replacements_max: usize,
-    /// Components of one host that are filled at once.
-    pub replacements_per_host_max: usize,
-    /// Whether devices may be evened out. If not, what is on its way for that is called off.
-    pub evens_out: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            delay: REPAIR_DELAY,
-            replacements_max: REPLACEMENTS_MAX,
-            replacements_per_host_max: REPLACEMENTS_PER_HOST_MAX,
-            evens_out: true,
-        }
-    }
-}
-
-/// Why a component comes; the most urgent first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
-    /// The device of another failed.
-    DeviceFailed,
-    /// Another lost what it had acknowledged.
-    Stale,
-    /// Another is not on its device any more.
-    Gone,
-    /// The device of another has no room for it.
-    NoRoom,
-    /// Another has been missing for longer than the repair delay.
-    Absent {
-        /// Since when.
-        since: Instant,
-    },
-    /// The host of another is to be serviced, or its device is to be emptied.
-    Evacuation,
-    /// The policy asks for more copies than the disk has.
-    Debt,
-    /// Another copy stands in the fault domain of the one that moves.
-    Domain,
-    /// Devices are evened out.
-    Balance,
-}
-
-impl Why {
-    /// What is more urgent has less of it. Since when something is missing makes no difference: each host counts that for
-    /// itself, and all are to begin with the same.
-    fn urgency(self) -> u8 {
-        match self {
-            Why::DeviceFailed => 0,
-            Why::Stale => 1,
-            Why::Gone => 2,
-            Why::NoRoom => 3,
-            Why::Absent { .. } => 4,
-            Why::Evacuation => 5,
-            Why::Debt => 6,
-            Why::Domain => 7,
-            Why::Balance => 8,
-        }
-    }
-}
-
-/// Why a component does not come after all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Because {
-    /// It is lost itself, or its device has no room.
-    Lost,
-    /// Its host is to be serviced, or its device is to be emptied.
-    Leaving,
-    /// What it was to replace, or stands in for, is whole again.
-    Returned,
-    /// Nothing is to stand in for anything, to be evened out, or to be filled at all.
-    Unwanted,
-}
-
-/// A component that is to come.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Coming {
-    /// The node that makes it.
-    pub node: NodeId,
-    /// The component, and its seat.
-    pub incoming: Incoming,
-    /// Why.
-    pub why: Why,
-}
-
-/// What is to be done with a disk.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// To own it: nothing is filled without an owner.
-    Claim,
-    /// To let components come.
-    Begin(Vec<Coming>),
-    /// To let a component that is active take its seat.
-    Finish(ComponentId),
-    /// To do without a component whose host is no more one of the cluster, until there is a place for another.
-    GiveUp(ComponentId),
-    /// To call a component off.
-    Cancel(ComponentId, Because),
-    /// To let components stand in for absent ones.
-    StandIn(Vec<(NodeId, StandIn)>),
-    /// To let a component take the seat of the one that it stands in for.
-    Inherit(ComponentId),
-    /// To let a component stand in no more.
-    Dismiss(ComponentId, Because),
-}
-
-impl Step {
-    /// The change of the disk's record; none for a claim.
-    ///
-    /// # Errors
-    /// When the record has changed since the decision: to be decided anew.
-    pub fn apply(&self, disk: &DiskRecord) -> Result<Option<Change>, Objection> {
-        match self {
-            Step::Claim => Ok(None),
-            Step::Begin(coming) => {
-                let coming: Vec<_> = coming.iter().map(|one| (one.node, one.incoming.clone())).collect();
-                disk.begin_incoming(&coming).map(Some)
-            }
-            Step::Finish(component) => disk.finish_incoming(*component).map(Some),
-            Step::GiveUp(component) => disk.give_up(*component).map(Some),
-            Step::Cancel(component, _) => disk.cancel_incoming(*component).map(Some),
-            Step::StandIn(coming) => disk.begin_stand_ins(coming).map(Some),
-            Step::Inherit(component) => disk.inherit(*component).map(Some),
-            Step::Dismiss(component, _) => disk.end_stand_in(*component).map(Some),
-        }
-    }
-}
-
-/// Something for one node to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Action {
-    /// The disk.
-    pub disk: DiskId,
-    /// The node: the disk's owner, or the one that shall be.
-    pub actor: NodeId,
-    /// What.
-    pub step: Step,
-}
-
-/// What is to be done now, and when to ask again if nothing happens before.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Decisions {
-    /// For all nodes, the most urgent first.
-    pub actions: Vec<Action>,
-    /// When something becomes due.
-    pub wait_until: Option<Instant>,
-}
-
-/// What a new component would be for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Slot {
-    /// In place of this one.
-    Component(ComponentId),
-    /// As a further copy of this place.
-    Copy(usize),
-}
-
-/// A replacement for which there is no place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    /// Why not.
-    pub cause: Cause,
-    /// Since when.
-    pub since: Instant,
-    /// When it is tried again.
-    pub retry_at: Instant,
-}
 
 /// Decides about repairs. What it remembers is since when things are as they are; a restart only makes it wait longer.
 #[derive(Debug, Clone, Default)]
@@ -218,16 +42,6 @@ pub struct Repairs {
     awaited: BTreeMap<(DiskId, Slot), Instant>,
     /// The disks that anything may have to be done about, as of the last decision.
     restless: Vec<DiskId>,
-}
-
-/// A component that is to be replaced, or a copy to be added.
-#[derive(Debug, Clone, Copy)]
-struct Due {
-    slot: Slot,
-    place: usize,
-    why: Why,
-    /// Sound components of its place.
-    sound: usize,
 }
 
 /// A disk that is to be worked on.
@@ -397,7 +211,7 @@ impl Repairs {
             for member in disk.roster.members.iter().filter(is_filled) {
                 let key = (disk.id, member.component);
                 let component = disk.component(member.component).map(|(_, found)| found);
-                let Some(told) = told(view, disk.id, member.component) else { continue };
+                let Some(told) = view.told(disk.id, member.component) else { continue };
                 if component.is_some_and(|one| view.ground_of(disk, &one) == Ground::Here) {
                     let copied = told.resync.map(|(copied, _)| copied);
                     let before = self.unmoved.get(&key).filter(|(bytes, _)| *bytes == copied);
@@ -406,55 +220,6 @@ impl Repairs {
             }
         }
         self.unmoved = unmoved;
-    }
-
-    /// Components on their way in that have arrived, or shall not come after all.
-    fn ends(&self, now: Instant, view: &View, disk: &DiskRecord) -> Vec<Step> {
-        let end = |one: &Incoming| {
-            let id = one.component.id;
-            let member = disk.roster.member(id).expect("the roster names what comes");
-            let is_here = view.ground_of(disk, &one.component) == Ground::Here;
-            let replaced = one.replaces.and_then(|lost| disk.component(lost)).map(|(_, found)| found);
-            let is_replaced_sound = replaced.is_some_and(|found| view.is_sound(disk, found.id));
-            if member.standing == Standing::Active {
-                return match (is_here, is_replaced_sound) {
-                    (true, _) => Some(Step::Finish(id)),
-                    (false, true) => Some(Step::Cancel(id, Because::Lost)),
-                    (false, false) => None,
-                };
-            }
-            if self.is_lost(now, view, disk, one) {
-                return Some(Step::Cancel(id, Because::Lost));
-            }
-            if is_unwanted_at(view, disk, &one.component) {
-                return Some(Step::Cancel(id, Because::Leaving));
-            }
-            if self.are_off() || (one.reason == Reason::Balance && !self.settings.evens_out) {
-                return Some(Step::Cancel(id, Because::Unwanted));
-            }
-            let is_for_need = matches!(one.reason, Reason::Repair | Reason::Evacuation);
-            let is_needed = replaced.is_some_and(|found| self.why(now, view, disk, &found).is_some());
-            let place = usize::from(one.place);
-            let is_for_domain = one.reason == Reason::Policy && one.replaces.is_some();
-            let is_sharing = replaced.is_some_and(|found| domains::is_sharing(view, disk, place, &found));
-            let is_idle = is_replaced_sound && !is_needed && (is_for_need || (is_for_domain && !is_sharing));
-            is_idle.then_some(Step::Cancel(id, Because::Returned))
-        };
-        // Only what has no place for another: a replacement needs no time without a seat.
-        let is_refused = |id: &ComponentId| self.refused.contains_key(&(disk.id, Slot::Component(*id)));
-        let given_up = due::without_host(view, disk).into_iter().filter(is_refused).map(Step::GiveUp);
-        disk.incoming.iter().filter_map(end).chain(given_up).collect()
-    }
-
-    /// Whether a component that is not active yet will not be.
-    fn is_lost(&self, now: Instant, view: &View, disk: &DiskRecord, one: &Incoming) -> bool {
-        let id = one.component.id;
-        let is_stale = disk.roster.member(id).is_some_and(|member| member.standing == Standing::Stale);
-        let has_failed = view.ground_of(disk, &one.component) == Ground::DeviceFailed;
-        let is_due = self.due_at(disk.id, id).is_some_and(|at| at <= now);
-        let trouble = told(view, disk.id, id).and_then(|told| told.trouble);
-        let has_no_room = trouble.is_some_and(LeftBecause::is_no_room);
-        is_stale || has_failed || is_due || has_no_room
     }
 
     /// Whether the bounds let a component be filled that stands in for another until now.
@@ -580,14 +345,14 @@ impl Repairs {
             }
             found
                 .iter()
-                .for_each(|one| self.count(now, (disk.id, slot_of(&one.incoming)), one.node.host, budget));
+                .for_each(|one| self.count(now, (disk.id, Slot::of(&one.incoming)), one.node.host, budget));
             return found;
         }
         let mut begun = Vec::new();
         for one in found {
             let of_host = budget.of_host.get(&one.node.host).copied().unwrap_or(0);
             if budget.coming < replacements_max && of_host < replacements_per_host_max {
-                self.count(now, (disk.id, slot_of(&one.incoming)), one.node.host, budget);
+                self.count(now, (disk.id, Slot::of(&one.incoming)), one.node.host, budget);
                 begun.push(one);
             }
         }
@@ -613,85 +378,6 @@ fn heir(disk: &DiskRecord, due: &[Due]) -> Option<ComponentId> {
         Slot::Copy(_) => None,
     };
     due.iter().find_map(of)
-}
-
-/// Who works on a disk.
-pub(crate) enum Acting {
-    /// Its owner.
-    Owner(NodeId),
-    /// The node that is to own it.
-    Claims(NodeId),
-    /// Nobody can.
-    Nobody,
-}
-
-/// The owner, or else the node with the most sound components, if none of the disk is out of reach.
-pub(crate) fn acting(view: &View, disk: &DiskRecord) -> Acting {
-    if let Some(owner) = disk.roster.owner {
-        let record = view.hosts.get(&owner.node.host);
-        let node = record.and_then(|host| host.nodes.iter().find(|node| node.id == owner.node));
-        let is_same = node.is_some_and(|node| node.incarnation == owner.incarnation);
-        let is_away = matches!(view.liveness(owner.node.host), crate::Liveness::Away { .. });
-        if is_same && !is_away {
-            return Acting::Owner(owner.node);
-        }
-    }
-    if (0..disk.layout.place_count()).any(|place| !view.is_served(disk, place)) {
-        return Acting::Nobody;
-    }
-    let mut sound: BTreeMap<NodeId, usize> = BTreeMap::new();
-    for member in disk.roster.members.iter().filter(|one| view.is_sound(disk, one.component)) {
-        *sound.entry(member.node).or_default() += 1;
-    }
-    let is_serviced =
-        |node: &NodeId| view.hosts.get(&node.host).is_some_and(|host| host.maintenance != Maintenance::Off);
-    let best =
-        sound.into_iter().max_by_key(|(node, count)| (!is_serviced(node), *count, std::cmp::Reverse(*node)));
-    best.map_or(Acting::Nobody, |(node, _)| Acting::Claims(node))
-}
-
-pub(crate) fn told(view: &View, disk: DiskId, component: ComponentId) -> Option<&MemberState> {
-    view.owners.get(&disk)?.members.iter().find(|one| one.component == component)
-}
-
-/// How the host of a component is being serviced.
-pub(crate) fn mode_of(view: &View, disk: &DiskRecord, component: &Component) -> Option<Mode> {
-    view.device_of(disk, component).and_then(|(host, _)| host.maintenance.mode())
-}
-
-/// Whether nothing is to come to where a component stands: its device is to be emptied, or its host, as far as needed.
-pub(crate) fn is_unwanted_at(view: &View, disk: &DiskRecord, component: &Component) -> bool {
-    mode_of(view, disk, component).is_some_and(|mode| mode != Mode::NoAction)
-        || is_leaving(view, disk, component)
-}
-
-/// Whether the device of a component is to be emptied.
-fn is_leaving(view: &View, disk: &DiskRecord, component: &Component) -> bool {
-    view.device_of(disk, component).is_some_and(|(_, device)| device.leaving.is_some())
-}
-
-/// Whether a component has to leave a device that is to be emptied, or a host that is, or will be, serviced.
-pub(crate) fn must_leave(view: &View, disk: &DiskRecord, component: &Component) -> bool {
-    if is_leaving(view, disk, component) {
-        return true;
-    }
-    match mode_of(view, disk, component) {
-        None | Some(Mode::NoAction) => false,
-        Some(Mode::FullEvacuation) => true,
-        Some(Mode::EnsureAccessibility) => {
-            let (place, _) = disk.component(component.id).expect("it is the disk's");
-            let stays = |id: &ComponentId| {
-                let (_, other) = disk.component(*id).expect("it is sound");
-                *id != component.id && mode_of(view, disk, &other).is_none()
-            };
-            !view.sound(disk, place).iter().any(stays)
-        }
-    }
-}
-
-/// What a component on its way in is for.
-fn slot_of(one: &Incoming) -> Slot {
-    one.replaces.map_or(Slot::Copy(usize::from(one.place)), Slot::Component)
 }
 
 fn outcomes(

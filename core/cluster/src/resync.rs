@@ -2,7 +2,7 @@
 
 use crate::disk::{DiskRecord, DiskState, Reason};
 use crate::ground::{device_name, ground_of, resync};
-use crate::repair::{NOT_REPLACED, Repairs, Slot, told};
+use crate::repair::{NOT_REPLACED, Repairs, Slot};
 use crate::view::{Ground, View};
 use crate::words::{ago, duration};
 use base::units::format_bytes;
@@ -121,7 +121,7 @@ fn waits_for(
     }
     // Why it left says nothing any more once its host is there again.
     let still = |why: &LeftBecause| is_here && *why != LeftBecause::Unreachable;
-    let told = told(view, disk.id, component.id);
+    let told = view.told(disk.id, component.id);
     let trouble = told.and_then(|told| told.trouble).filter(still);
     if let Some(why) = trouble.filter(|why| !why.is_no_room()) {
         return why.to_string();

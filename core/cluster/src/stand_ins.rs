@@ -7,9 +7,9 @@
 
 use crate::disk::{DiskRecord, DiskState, StandIn};
 use crate::limits::{STAND_IN_AFTER, STAND_IN_RETRY, STAND_INS_BEGUN_MAX};
-use crate::repair::{
-    Acting, Action, Because, Decisions, Repairs, Step, acting, is_unwanted_at, mode_of, told,
-};
+use crate::repair::actor::{Acting, acting};
+use crate::repair::leaving::{is_unwanted_at, mode_of};
+use crate::repair::{Action, Because, Decisions, Repairs, Step};
 use crate::view::{Ground, Spaces, View};
 use base::{ComponentId, DiskId, Instant, NodeId};
 use layout::Component;
@@ -130,7 +130,7 @@ impl StandIns {
 /// Why a stand-in is to go although what it stands in for is not back.
 fn why_lost(view: &View, disk: &DiskRecord, one: &StandIn, member: &Member) -> Option<Because> {
     let ground = view.ground_of(disk, &one.component);
-    let trouble = told(view, disk.id, one.component.id).and_then(|told| told.trouble);
+    let trouble = view.told(disk.id, one.component.id).and_then(|told| told.trouble);
     let has_no_room = trouble.is_some_and(LeftBecause::is_no_room);
     let is_out = member.standing != Standing::StandIn;
     let is_away = matches!(ground, Ground::HostAway(_) | Ground::DeviceAway(_) | Ground::Unknown);
@@ -173,7 +173,7 @@ fn missing(now: Instant, view: &View, repairs: &Repairs, disk: &DiskRecord) -> M
 fn may_need(view: &View, repairs: &Repairs, disk: &DiskRecord, copy: &Component, now: Instant) -> bool {
     let member = disk.roster.member(copy.id);
     let is_absent = member.is_some_and(|one| one.standing == Standing::Absent && one.role == Role::Copy);
-    let is_filled = told(view, disk.id, copy.id).is_some_and(|told| told.resync.is_some());
+    let is_filled = view.told(disk.id, copy.id).is_some_and(|told| told.resync.is_some());
     is_absent
         && !is_filled
         && view.ground_of(disk, copy) != Ground::DeviceFailed

@@ -7,7 +7,7 @@ use crate::repair::{NOT_REPLACED, Repairs, Slot};
 use crate::view::{Ground, View};
 use crate::words::{ago, duration, listed};
 use base::units::{EXTENT_SIZE, format_bytes};
-use base::{ComponentId, DeviceId, Instant};
+use base::{ComponentId, DeviceId, DiskId, Instant};
 use layout::{Component, Layout};
 use placement::DeviceSpace;
 use replication::Standing;
@@ -241,6 +241,12 @@ fn next_step(disk: &DiskRecord, repairs: &Repairs, missing: &[Component], now: I
         true => Some(format!("replaced in {} unless it comes back", duration(due.since(now)))),
         false => Some("to be replaced next".to_owned()),
     }
+}
+
+/// How every disk is that can be used.
+pub(crate) fn conditions(view: &View) -> BTreeMap<DiskId, Condition> {
+    let active = view.disks.values().filter(|disk| disk.state == DiskState::Active);
+    active.map(|disk| (disk.id, condition(view, disk, Directory::Reachable))).collect()
 }
 
 #[cfg(test)]

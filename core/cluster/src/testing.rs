@@ -1,7 +1,8 @@
 //! Clusters for tests: hosts `h1`, `h2`, … with one node each, and devices `/dev/sd11`, `/dev/sd12`, … of 100 GiB.
 
 use crate::device::{DeviceRecord, DeviceState};
-use crate::disk::{DiskRecord, NewDisk};
+use crate::disk::DiskRecord;
+use crate::disk::life::NewDisk;
 use crate::host::{HostRecord, Maintenance, NodeRecord};
 use crate::liveness::Liveness;
 use crate::view::View;

@@ -8,7 +8,7 @@ use base::{ComponentId, DeviceId, DiskId, GroupId, HostId, Instant};
 use layout::Component;
 use placement::{DeviceSpace, FaultDomain};
 use replication::Standing;
-use replication::owner::OwnerState;
+use replication::owner::{MemberState, OwnerState};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,6 +47,11 @@ pub enum Ground {
 }
 
 impl View {
+    /// What the owner of a disk tells of a component.
+    pub(crate) fn told(&self, disk: DiskId, component: ComponentId) -> Option<&MemberState> {
+        self.owners.get(&disk)?.members.iter().find(|one| one.component == component)
+    }
+
     /// A device and its host.
     pub fn device(&self, id: DeviceId) -> Option<(&HostRecord, &DeviceRecord)> {
         let find = |host: &'_ HostRecord| host.devices.iter().position(|device| device.id == id);

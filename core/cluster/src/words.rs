@@ -44,3 +44,13 @@ pub(crate) fn duration(time: Duration) -> String {
         _ => format!("{} days", seconds.div_ceil(86_400)),
     }
 }
+
+/// The verb for so many: `is`, `are`.
+pub(crate) fn verb(count: usize, one: &'static str, several: &'static str) -> &'static str {
+    if count == 1 { one } else { several }
+}
+
+/// So many disks.
+pub(crate) fn disks(count: usize) -> String {
+    if count == 1 { "1 disk".to_owned() } else { format!("{count} disks") }
+}

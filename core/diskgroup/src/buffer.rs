@@ -123,12 +123,12 @@ impl WriteBuffer {
         self.gather.push(then, |then| (&then.record, &then.data));
     }
 
-    /// Takes the place in the log of the batch that was gathered; `header` has as many blocks as
+    /// Takes the position in the log of the batch that was gathered; `header` has as many blocks as
     /// [`WriteBuffer::header_to_seal`] says.
     pub(crate) fn seal(&mut self, log: &mut Log, header_blocks: u64, mut header: Buffer) -> BatchWrite {
         assert!(self.sealed.is_none() && !self.gather.is_empty(), "one batch is written at a time");
         let blocks = header_blocks + self.gather.data_blocks();
-        let start = log.place(blocks);
+        let start = log.take_position(blocks);
         let fixed = BatchHeader {
             log_mark: log.anchor().log_mark,
             number: start.number,
@@ -201,11 +201,11 @@ impl WriteBuffer {
         self.checkpoint_waiting.pop_front().or_else(|| self.records_waiting.pop_front())
     }
 
-    /// Whether a record that names the place is on its way to the log and has none there yet.
-    pub(crate) fn is_place_named(&self, place: u8) -> bool {
+    /// Whether a record that names the device is on its way to the log and has no position there yet.
+    pub(crate) fn is_device_named(&self, index: u8) -> bool {
         let waiting = self.records_waiting.iter().chain(&self.checkpoint_waiting).map(|one| &one.record);
         let mut records = self.gather.then().iter().map(|one| &one.record).chain(waiting);
-        records.any(|record| record.place_named() == Some(place))
+        records.any(|record| record.device_named() == Some(index))
     }
 
     /// The log is lost: nothing of this gets there.

@@ -7,7 +7,7 @@ use base::Buffer;
 
 /// A page that a checkpoint writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PagePlace {
+pub(crate) struct PageLocation {
     pub(crate) member: u8,
     pub(crate) page: u32,
 }
@@ -17,7 +17,7 @@ pub(crate) struct PagePlace {
 pub(crate) struct AnchorCopy {
     pub(crate) anchor: Anchor,
     pub(crate) buffer: Buffer,
-    /// Its place, as of the anchor with that revision.
+    /// Its position, as of the anchor with that revision.
     pub(crate) of: u64,
     /// Whether the other copy follows.
     pub(crate) is_first: bool,
@@ -30,9 +30,9 @@ enum Step {
     #[default]
     Idle,
     /// Devices are being flushed, and page intents and what the log must go on telling are logged.
-    Preparing { tail: BatchStart, pages: Vec<PagePlace>, flushes: u32, records: u32 },
+    Preparing { tail: BatchStart, pages: Vec<PageLocation>, flushes: u32, records: u32 },
     /// Pages are being written; those before `next` are under way or done.
-    Writing { tail: BatchStart, pages: Vec<PagePlace>, next: usize, outstanding: u32, intents_from: u64 },
+    Writing { tail: BatchStart, pages: Vec<PageLocation>, next: usize, outstanding: u32, intents_from: u64 },
     /// The pages are being made stable.
     Flushing { tail: BatchStart, flushes: u32, intents_from: u64 },
     /// The anchor is being written.
@@ -51,7 +51,7 @@ pub(crate) enum NextPage {
     /// Nothing until a write ends, or because no pages are written now.
     Nothing,
     /// It writes this one, or passes it over.
-    Page(PagePlace),
+    Page(PageLocation),
     /// All are written.
     AllWritten,
 }
@@ -73,7 +73,7 @@ impl Checkpoint {
 
     /// A checkpoint begins that moves the tail there and writes these pages, once so many flushes have ended and so many records
     /// are stable.
-    pub(crate) fn begin(&mut self, tail: BatchStart, pages: Vec<PagePlace>, flushes: u32, records: u32) {
+    pub(crate) fn begin(&mut self, tail: BatchStart, pages: Vec<PageLocation>, flushes: u32, records: u32) {
         assert!(self.is_idle(), "one checkpoint is under way at a time");
         self.step = Step::Preparing { tail, pages, flushes, records };
     }

@@ -1,6 +1,6 @@
 //! The state of destaging: the round under way, the extents that it moves, and how much may be in flight.
 
-use crate::format::batch::ExtentPlace;
+use crate::format::batch::ExtentLocation;
 use crate::index::{Dirty, Index, Newest};
 use crate::limits;
 use crate::log::{BatchStart, Log};
@@ -17,7 +17,7 @@ use slab::Slab;
 struct Round {
     boundary: BatchStart,
     /// Extents to visit, in order; the next one is at `next`.
-    queue: Vec<ExtentPlace>,
+    queue: Vec<ExtentLocation>,
     next: usize,
     active: usize,
     started: Instant,
@@ -128,7 +128,7 @@ struct Moving {
 /// One extent on its way.
 #[derive(Debug)]
 pub(crate) struct Destage {
-    place: ExtentPlace,
+    location: ExtentLocation,
     dirty: u32,
     generation: u32,
     boundary: u64,
@@ -139,15 +139,15 @@ pub(crate) struct Destage {
 /// How the visit to an extent ended.
 #[derive(Debug)]
 pub(crate) struct Visited {
-    pub(crate) place: ExtentPlace,
+    pub(crate) location: ExtentLocation,
     pub(crate) dirty: u32,
     /// Whether its page was pinned.
     pub(crate) is_pinned: bool,
 }
 
 impl Destage {
-    pub(crate) fn place(&self) -> ExtentPlace {
-        self.place
+    pub(crate) fn location(&self) -> ExtentLocation {
+        self.location
     }
 
     /// The key of what the log has of the extent.
@@ -277,7 +277,7 @@ impl Destaging {
     pub(crate) fn begin_round(
         &mut self,
         boundary: BatchStart,
-        queue: Vec<ExtentPlace>,
+        queue: Vec<ExtentLocation>,
         covers_all: bool,
         started: Instant,
     ) {
@@ -291,22 +291,22 @@ impl Destaging {
     }
 
     /// The extent to visit next, unless so much is in flight.
-    pub(crate) fn next_place(&mut self, depth: Depth) -> Option<ExtentPlace> {
+    pub(crate) fn next_location(&mut self, depth: Depth) -> Option<ExtentLocation> {
         let round = self.round.as_mut()?;
         if round.active >= depth.extents || self.bytes_in_flight >= depth.bytes {
             return None;
         }
-        let place = *round.queue.get(round.next)?;
+        let location = *round.queue.get(round.next)?;
         round.next += 1;
-        Some(place)
+        Some(location)
     }
 
     /// An extent is visited: gives its key.
-    pub(crate) fn visit(&mut self, place: ExtentPlace, dirty: u32, generation: u32) -> u32 {
+    pub(crate) fn visit(&mut self, location: ExtentLocation, dirty: u32, generation: u32) -> u32 {
         let round = self.round.as_mut().expect("destaging happens in rounds");
         round.active += 1;
         let boundary = round.boundary.position;
-        self.moves.insert(Destage { place, dirty, generation, boundary, moving: None }) as u32
+        self.moves.insert(Destage { location, dirty, generation, boundary, moving: None }) as u32
     }
 
     pub(crate) fn get(&self, key: u32) -> &Destage {
@@ -389,13 +389,13 @@ impl Destaging {
 
     /// The visit to an extent ended.
     pub(crate) fn end(&mut self, key: u32) -> Visited {
-        let Destage { place, dirty, moving, .. } = self.moves.remove(key as usize);
+        let Destage { location, dirty, moving, .. } = self.moves.remove(key as usize);
         let bytes = moving.as_ref().map_or(0, |moving| moving.bytes);
         self.bytes_in_flight -= bytes;
         let round = self.round.as_mut().expect("a round lasts until its last extent is done");
         round.active -= 1;
         round.bytes += bytes;
-        Visited { place, dirty, is_pinned: moving.is_some() }
+        Visited { location, dirty, is_pinned: moving.is_some() }
     }
 
     /// Ends the round if all its extents were visited. Says whether that one took all trims that were stable at its start.
@@ -423,7 +423,7 @@ fn due_items(dirty: &Dirty, boundary: u64) -> Vec<Item> {
         takes[index - 1] |= takes[index] && is_beside(index - 1, index);
     }
     let taken = entries.iter().zip(takes).filter(|(_, take)| *take);
-    let item = |entry: &crate::index::Entry| Item {
+    let item = |entry: &crate::index::IndexEntry| Item {
         block: entry.block,
         id: entry.id,
         position: entry.position,

@@ -142,7 +142,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Opens the group whose devices bear `superblocks` (in the order of their places, one for each place in use;
+    /// Opens the group whose devices bear `superblocks` (in the order of their indices, one for each index in use;
     /// [`Superblock::away`] for a capacity device that is not there, and whose components are lost until it is). Its
     /// requests for recovery are appended to `out`; [`Event::Ready`] or [`Event::OpenFailed`] tells the end.
     pub fn open(
@@ -152,7 +152,10 @@ impl Group {
         now: Instant,
         out: &mut Vec<Output>,
     ) -> Group {
-        assert!(!superblocks.is_empty() && superblocks[0].geometry.log.len > 0, "place 0 holds the log");
+        assert!(
+            !superblocks.is_empty() && superblocks[0].geometry.log.len > 0,
+            "the device with index 0 holds the log"
+        );
         let extents = superblocks.iter().map(|one| one.geometry.extent_count());
         let index = Index::new(extents, settings.retained_bytes_max);
         let scrub = Scrub::new(now);
@@ -216,7 +219,7 @@ impl Group {
                 self.changed(op, component, since, from_part, out);
             }
             Input::Create { op, device, record } => self.create(op, device, record, out),
-            Input::Change { op, component, record } => self.change(op, component, record, out),
+            Input::Update { op, component, record } => self.update(op, component, record, out),
             Input::Delete { op, component } => self.delete(op, component, out),
             Input::DeviceDone { io, result } => self.device_done(io, result, out),
             Input::Computed { id, computed } => self.computed(id, &computed, out),
@@ -454,8 +457,8 @@ impl Group {
         (!component.record.is_deleting && component.is_stable).then_some(ComponentKey(key))
     }
 
-    /// The place of a device in this group. An empty place has none.
+    /// The index of a device in this group.
     pub fn member_of(&self, device: DeviceId) -> Option<u8> {
-        self.members.place_of(device)
+        self.members.index_of(device)
     }
 }

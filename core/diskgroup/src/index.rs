@@ -5,7 +5,7 @@
 //! destaging, scrubbing and recovery. An extent that was freed belongs to no part, and its descriptor must still be cleared.
 
 use crate::bits::BitSet;
-use crate::format::batch::ExtentPlace;
+use crate::format::batch::ExtentLocation;
 use crate::limits;
 use crate::part_map::PartMap;
 use crate::retained::Retained;
@@ -26,7 +26,7 @@ pub(crate) enum Newest {
 
 /// The newest version of one block.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
+pub(crate) struct IndexEntry {
     pub(crate) id: WriteId,
     /// Log block of the data, or of the batch with the trim.
     pub(crate) position: u64,
@@ -47,14 +47,14 @@ pub(crate) struct Direct {
 /// `reset`; then `direct`; then `entries`.
 #[derive(Debug)]
 pub(crate) struct Dirty {
-    place: ExtentPlace,
+    location: ExtentLocation,
     /// The component's key and the part that has the extent. `None`: it was freed, or the group is still being opened.
     part: Option<(u32, u32)>,
     /// Log position of the record since which the descriptor counts as empty.
     reset: Option<u64>,
     direct: Option<Direct>,
     /// Sorted by block.
-    entries: Vec<Entry>,
+    entries: Vec<IndexEntry>,
     /// Writes and trims that are accepted but not yet stable.
     pending: u32,
     is_destaging: bool,
@@ -63,9 +63,9 @@ pub(crate) struct Dirty {
 }
 
 impl Dirty {
-    fn new(place: ExtentPlace) -> Dirty {
+    fn new(location: ExtentLocation) -> Dirty {
         Dirty {
-            place,
+            location,
             part: None,
             reset: None,
             direct: None,
@@ -77,7 +77,7 @@ impl Dirty {
     }
 
     /// What the log has of single blocks, by block.
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[IndexEntry] {
         &self.entries
     }
 
@@ -116,7 +116,7 @@ impl Dirty {
 
     /// Whether the log tells whose the extent is, or that it is free: trims alone do not.
     pub(crate) fn tells_owner(&self) -> bool {
-        let is_data = |entry: &Entry| entry.newest == Newest::Data;
+        let is_data = |entry: &IndexEntry| entry.newest == Newest::Data;
         self.reset.is_some() || self.direct.is_some() || self.entries.iter().any(is_data)
     }
 
@@ -126,17 +126,17 @@ impl Dirty {
         entries.chain(self.reset).chain(self.direct.as_ref().map(|direct| direct.position)).min()
     }
 
-    pub(crate) fn find(&self, block: u8) -> Option<&Entry> {
+    pub(crate) fn find(&self, block: u8) -> Option<&IndexEntry> {
         self.entries.binary_search_by_key(&block, |entry| entry.block).ok().map(|index| &self.entries[index])
     }
 
-    /// Puts `entry` in the place of any older one of its block. Returns that older one. The block keeps the greatest id of
+    /// Puts `entry` instead of any older one of its block. Returns that older one. The block keeps the greatest id of
     /// both: a copy may come with a lesser one than a guest's change that went before, and contains that change.
-    fn insert(&mut self, entry: Entry) -> Option<Entry> {
+    fn insert(&mut self, entry: IndexEntry) -> Option<IndexEntry> {
         match self.entries.binary_search_by_key(&entry.block, |other| other.block) {
             Ok(index) => {
                 let id = entry.id.max(self.entries[index].id);
-                Some(std::mem::replace(&mut self.entries[index], Entry { id, ..entry }))
+                Some(std::mem::replace(&mut self.entries[index], IndexEntry { id, ..entry }))
             }
             Err(index) => {
                 self.entries.insert(index, entry);
@@ -169,7 +169,7 @@ impl Extents {
 pub(crate) struct Index {
     /// By component key.
     parts: Vec<PartMap>,
-    /// By place in the group.
+    /// By the index of the device in the group.
     extents: Vec<Extents>,
     states: Slab<Dirty>,
     /// Entries in all of `states`.
@@ -189,7 +189,7 @@ impl Index {
         }
     }
 
-    /// A device comes to a place of the group, or its place becomes empty (no extents).
+    /// A device comes to the group, or leaves it (no extents).
     pub(crate) fn set_device(&mut self, member: u8, extents: u32) {
         let extents = Extents::new(extents);
         match self.extents.get_mut(member as usize) {
@@ -199,7 +199,7 @@ impl Index {
             }
             None => self.extents.push(extents),
         }
-        assert!((member as usize) < self.extents.len(), "places are taken in order");
+        assert!((member as usize) < self.extents.len(), "indices are taken in order");
     }
 
     /// A component gets its key, which another one may have had before.
@@ -226,13 +226,13 @@ impl Index {
     }
 
     /// What the log has of an extent.
-    pub(crate) fn at(&self, place: ExtentPlace) -> Option<&Dirty> {
-        self.key_at(place).map(|key| &self.states[key as usize])
+    pub(crate) fn at(&self, location: ExtentLocation) -> Option<&Dirty> {
+        self.key_at(location).map(|key| &self.states[key as usize])
     }
 
     /// The key of what the log has of an extent.
-    pub(crate) fn key_at(&self, place: ExtentPlace) -> Option<u32> {
-        let key = self.extents[place.member as usize].keys[place.extent as usize];
+    pub(crate) fn key_at(&self, location: ExtentLocation) -> Option<u32> {
+        let key = self.extents[location.member as usize].keys[location.extent as usize];
         (key != CLEAN).then_some(key)
     }
 
@@ -241,10 +241,10 @@ impl Index {
     }
 
     /// A part gets an extent, and what the log has of that.
-    pub(crate) fn map(&mut self, (component, part): (u32, u32), place: ExtentPlace) {
+    pub(crate) fn map(&mut self, (component, part): (u32, u32), location: ExtentLocation) {
         let map = &mut self.parts[component as usize];
-        map.map(part, place.extent);
-        let key = self.extents[place.member as usize].keys[place.extent as usize];
+        map.map(part, location.extent);
+        let key = self.extents[location.member as usize].keys[location.extent as usize];
         if key != CLEAN {
             map.set_buffered(part, Some(key));
             self.states[key as usize].part = Some((component, part));
@@ -261,14 +261,14 @@ impl Index {
     }
 
     /// A write or trim of a mapped part is accepted.
-    pub(crate) fn accept(&mut self, part: (u32, u32), place: ExtentPlace) {
-        let key = self.key_for(place, Some(part));
+    pub(crate) fn accept(&mut self, part: (u32, u32), location: ExtentLocation) {
+        let key = self.key_for(location, Some(part));
         self.states[key as usize].pending += 1;
     }
 
     /// A write or trim that was accepted is stable.
-    pub(crate) fn accepted_is_stable(&mut self, place: ExtentPlace) {
-        let key = self.extents[place.member as usize].keys[place.extent as usize];
+    pub(crate) fn accepted_is_stable(&mut self, location: ExtentLocation) {
+        let key = self.extents[location.member as usize].keys[location.extent as usize];
         assert!(key != CLEAN, "what is installed was accepted");
         let pending = &mut self.states[key as usize].pending;
         assert!(*pending > 0, "what is installed was accepted");
@@ -276,17 +276,17 @@ impl Index {
     }
 
     /// The key of what the log has of an extent, made if there is none.
-    fn key_for(&mut self, place: ExtentPlace, part: Option<(u32, u32)>) -> u32 {
-        let extents = &mut self.extents[place.member as usize];
-        let slot = &mut extents.keys[place.extent as usize];
+    fn key_for(&mut self, location: ExtentLocation, part: Option<(u32, u32)>) -> u32 {
+        let extents = &mut self.extents[location.member as usize];
+        let slot = &mut extents.keys[location.extent as usize];
         if *slot != CLEAN {
             return *slot;
         }
-        let key = self.states.insert(Dirty::new(place)) as u32;
+        let key = self.states.insert(Dirty::new(location)) as u32;
         *slot = key;
-        extents.dirty.insert(place.extent);
+        extents.dirty.insert(location.extent);
         if let Some((component, number)) = part
-            && self.extent_of(component, number) == Some(place.extent)
+            && self.extent_of(component, number) == Some(location.extent)
         {
             self.states[key as usize].part = part;
             self.parts[component as usize].set_buffered(number, Some(key));
@@ -297,11 +297,11 @@ impl Index {
     /// Blocks were written or trimmed.
     pub(crate) fn insert(
         &mut self,
-        place: ExtentPlace,
+        location: ExtentLocation,
         part: Option<(u32, u32)>,
-        entries: impl Iterator<Item = Entry>,
+        entries: impl Iterator<Item = IndexEntry>,
     ) {
-        let key = self.key_for(place, part);
+        let key = self.key_for(location, part);
         let dirty = &mut self.states[key as usize];
         for entry in entries {
             match dirty.insert(entry) {
@@ -313,8 +313,8 @@ impl Index {
     }
 
     /// The extent was freed by the record at `position`: its descriptor counts as empty, and what the log had of it is void.
-    pub(crate) fn reset(&mut self, place: ExtentPlace, part: Option<(u32, u32)>, position: u64) -> u32 {
-        let key = self.key_for(place, part);
+    pub(crate) fn reset(&mut self, location: ExtentLocation, part: Option<(u32, u32)>, position: u64) -> u32 {
+        let key = self.key_for(location, part);
         let dirty = &mut self.states[key as usize];
         self.entry_count -= dirty.entries.len();
         for entry in &dirty.entries {
@@ -328,17 +328,17 @@ impl Index {
     }
 
     /// The extent, which was free, was written as a whole before the record that tells so.
-    pub(crate) fn put_direct(&mut self, place: ExtentPlace, part: Option<(u32, u32)>, direct: Direct) {
-        let key = self.reset(place, part, direct.position);
+    pub(crate) fn put_direct(&mut self, location: ExtentLocation, part: Option<(u32, u32)>, direct: Direct) {
+        let key = self.reset(location, part, direct.position);
         self.states[key as usize].direct = Some(direct);
     }
 
     /// The extents of a device of which the log has anything older than `boundary`, in the order of addresses.
-    pub(crate) fn due(&self, member: u8, boundary: u64) -> impl Iterator<Item = ExtentPlace> {
+    pub(crate) fn due(&self, member: u8, boundary: u64) -> impl Iterator<Item = ExtentLocation> {
         let Extents { keys, dirty } = &self.extents[member as usize];
         let states = dirty.iter().map(|extent| &self.states[keys[extent as usize] as usize]);
         let is_due = move |dirty: &&Dirty| dirty.oldest().is_some_and(|oldest| oldest < boundary);
-        states.filter(is_due).map(|dirty| dirty.place)
+        states.filter(is_due).map(|dirty| dirty.location)
     }
 
     /// An extent begins to be destaged.
@@ -376,13 +376,13 @@ impl Index {
     pub(crate) fn drop_device(&mut self, member: u8) {
         let extents: Vec<u32> = self.extents[member as usize].dirty.iter().collect();
         for extent in extents {
-            self.drop_at(ExtentPlace { member, extent });
+            self.drop_at(ExtentLocation { member, extent });
         }
     }
 
     /// Forgets what the log has of one extent, if it has anything.
-    pub(crate) fn drop_at(&mut self, place: ExtentPlace) {
-        let Some(key) = self.key_at(place) else { return };
+    pub(crate) fn drop_at(&mut self, location: ExtentLocation) {
+        let Some(key) = self.key_at(location) else { return };
         let dirty = &mut self.states[key as usize];
         self.entry_count -= dirty.entries.len();
         dirty.entries.clear();
@@ -393,13 +393,13 @@ impl Index {
     }
 
     fn forget_if_clean(&mut self, key: u32) {
-        let Dirty { place, part, .. } = self.states[key as usize];
+        let Dirty { location, part, .. } = self.states[key as usize];
         if !self.states[key as usize].is_clean() {
             return;
         }
-        let extents = &mut self.extents[place.member as usize];
-        extents.keys[place.extent as usize] = CLEAN;
-        extents.dirty.remove(place.extent);
+        let extents = &mut self.extents[location.member as usize];
+        extents.keys[location.extent as usize] = CLEAN;
+        extents.dirty.remove(location.extent);
         if let Some((component, part)) = part {
             self.parts[component as usize].set_buffered(part, None);
         }
@@ -443,7 +443,7 @@ impl Index {
 
     /// Bytes of memory, estimated, without tables.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.entry_count * size_of::<Entry>()
+        self.entry_count * size_of::<IndexEntry>()
             + self.states.len() * size_of::<Dirty>()
             + self.retained.len() * BLOCK_SIZE as usize
     }
@@ -454,9 +454,9 @@ impl Index {
             let key = key as u32;
             let is_found = dirty.part.is_none_or(|(component, part)| {
                 let map = &self.parts[component as usize];
-                map.buffered(part) == Some(key) && map.extent(part) == Some(dirty.place.extent)
+                map.buffered(part) == Some(key) && map.extent(part) == Some(dirty.location.extent)
             });
-            is_found && self.key_at(dirty.place) == Some(key)
+            is_found && self.key_at(dirty.location) == Some(key)
         })
     }
 }

@@ -126,9 +126,9 @@ pub enum Input {
         /// The component; its id must be new.
         record: ComponentRecord,
     },
-    /// Replace a component's record: other size, reservation or disk record. Parts beyond a smaller size must have been
+    /// Replace a component's record: other size, reservation or label. Parts beyond a smaller size must have been
     /// trimmed.
-    Change {
+    Update {
         /// Comes back with the answer.
         op: Op,
         /// Which.
@@ -223,7 +223,7 @@ pub enum Output {
         /// Which.
         op: Op,
         /// How.
-        result: Result<Answer, GroupError>,
+        result: Result<Completion, GroupError>,
     },
     /// Something that people should know.
     Event(Event),
@@ -231,7 +231,7 @@ pub enum Output {
 
 /// How an operation ended well.
 #[derive(Debug, Clone)]
-pub enum Answer {
+pub enum Completion {
     /// A write, trim, change or deletion is stable.
     Done,
     /// The blocks of a read, and the CRC-32C of each that is not in a hole.

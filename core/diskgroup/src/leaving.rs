@@ -33,11 +33,11 @@ pub enum RemoveRefusal {
 }
 
 impl Superblock {
-    /// What stands in for a place of the group without a device: it has no regions.
-    pub fn empty_place(of: &Superblock, place: u8) -> Superblock {
+    /// What stands in for an index of the group without a device: it has no regions.
+    pub fn vacant(of: &Superblock, index: u8) -> Superblock {
         Superblock {
             device: DeviceId(0),
-            index: place,
+            index,
             log_mark: 0,
             size: 0,
             geometry: Geometry::default(),
@@ -47,10 +47,10 @@ impl Superblock {
 }
 
 impl Superblock {
-    /// What stands in for the device of a place when it is not there: it has an identity and no regions. Its place holds
+    /// What stands in for the device of an index when it is not there: it has an identity and no regions. Its index holds
     /// no log: without the log a group is not opened.
-    pub fn away(of: &Superblock, place: u8) -> Superblock {
-        Superblock { device: of.members[place as usize], ..Superblock::empty_place(of, place) }
+    pub fn away(of: &Superblock, index: u8) -> Superblock {
+        Superblock { device: of.members[index as usize], ..Superblock::vacant(of, index) }
     }
 
     /// Whether it stands in for a device that is not there.

@@ -48,7 +48,7 @@ pub use effort::Effort;
 pub use format::batch::{Origin, WindowEntry};
 pub use group::{Group, Settings};
 pub use io::{
-    Answer, ComponentKey, Event, GroupError, Input, Io, IoFailure, Op, OpenError, Output, Versions,
+    Completion, ComponentKey, Event, GroupError, Input, Io, IoFailure, Op, OpenError, Output, Versions,
 };
 pub use leaving::{Lost, RemoveRefusal};
 pub use rules::Rule;

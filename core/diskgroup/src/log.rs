@@ -109,8 +109,8 @@ impl Log {
         if blocks > left { left + blocks } else { blocks }
     }
 
-    /// Takes the place of a batch of `blocks`.
-    pub(crate) fn place(&mut self, blocks: u64) -> BatchStart {
+    /// Takes the position of a batch of `blocks`.
+    pub(crate) fn take_position(&mut self, blocks: u64) -> BatchStart {
         assert!(self.cost(blocks) <= self.free_blocks(), "a batch is sealed only when it fits");
         let left = self.blocks - self.head % self.blocks;
         if blocks > left {
@@ -230,13 +230,13 @@ mod tests {
     fn a_batch_never_wraps_around_the_end() {
         let mut log = log(195, 150);
         assert_eq!((log.free_blocks(), log.cost(5), log.cost(6)), (55, 5, 11));
-        assert_eq!(log.place(6), BatchStart { position: 200, number: 1 });
+        assert_eq!(log.take_position(6), BatchStart { position: 200, number: 1 });
         assert_eq!((log.head, log.free_blocks()), (206, 44));
     }
 
     #[test]
     #[should_panic(expected = "sealed only when it fits")]
     fn live_batches_are_never_overwritten() {
-        log(195, 100).place(6);
+        log(195, 100).take_position(6);
     }
 }

@@ -112,7 +112,7 @@ impl Member {
         self.standing = Standing::Failed { why };
     }
 
-    /// Says of a member that is away what was found in its place.
+    /// Says of a member that is away what was found instead of it.
     pub(crate) fn note_missing(&mut self, found: &str) {
         if let Standing::Away { why, .. } = &mut self.standing {
             *why = found.to_owned();
@@ -144,8 +144,8 @@ impl Member {
         self.leaves_at
     }
 
-    /// Whether it stands for a place of the group without a device.
-    pub(crate) fn is_empty_place(&self) -> bool {
+    /// Whether it stands for an index of the group without a device.
+    pub(crate) fn is_vacant(&self) -> bool {
         self.id == DeviceId(0)
     }
 

@@ -1,7 +1,7 @@
 //! Reads under way: what each looks for, and where that stands.
 
 use crate::index::Index as PartIndex;
-use crate::io::{Answer, Op};
+use crate::io::{Completion, Op};
 use crate::limits;
 use crate::unreadable::BadBlocks;
 use base::checksum::crc32c;
@@ -15,7 +15,7 @@ use std::ops::{Index, IndexMut};
 
 /// Where the newest version of a block stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum BlockLocation {
     /// Nowhere: it reads as zeroes.
     Hole,
     /// In the log, at that position.
@@ -24,25 +24,26 @@ pub(crate) enum Place {
     Rest { member: u8, extent: u32, checksum: u32 },
 }
 
-impl Place {
+impl BlockLocation {
     fn checksum(self) -> Option<u32> {
         match self {
-            Place::Hole => None,
-            Place::Log { checksum, .. } | Place::Rest { checksum, .. } => Some(checksum),
+            BlockLocation::Hole => None,
+            BlockLocation::Log { checksum, .. } | BlockLocation::Rest { checksum, .. } => Some(checksum),
         }
     }
 
     /// Whether `next` stands right behind this one, `distance` blocks on, so that one device read covers both.
-    fn continues(self, next: Place, distance: u64, log_blocks: u64) -> bool {
+    fn continues(self, next: BlockLocation, distance: u64, log_blocks: u64) -> bool {
         match (self, next) {
-            (Place::Hole, Place::Hole) => true,
-            (Place::Log { position: a, .. }, Place::Log { position: b, .. }) => {
+            (BlockLocation::Hole, BlockLocation::Hole) => true,
+            (BlockLocation::Log { position: a, .. }, BlockLocation::Log { position: b, .. }) => {
                 a + distance == b && a % log_blocks + distance == b % log_blocks
             }
-            (Place::Rest { member: a, extent: x, .. }, Place::Rest { member: b, extent: y, .. }) => {
-                a == b && x == y
-            }
-            (Place::Hole | Place::Log { .. } | Place::Rest { .. }, _) => false,
+            (
+                BlockLocation::Rest { member: a, extent: x, .. },
+                BlockLocation::Rest { member: b, extent: y, .. },
+            ) => a == b && x == y,
+            (BlockLocation::Hole | BlockLocation::Log { .. } | BlockLocation::Rest { .. }, _) => false,
         }
     }
 }
@@ -60,7 +61,7 @@ pub(crate) struct BlockRange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mismatch {
     pub(crate) block: u16,
-    pub(crate) place: Place,
+    pub(crate) location: BlockLocation,
 }
 
 /// A run of blocks that one device read (or none) brings.
@@ -68,7 +69,7 @@ pub(crate) struct Mismatch {
 struct Run {
     /// First block.
     block: u16,
-    places: SmallVec<[Place; 1]>,
+    locations: SmallVec<[BlockLocation; 1]>,
     /// What is or will be the data; `None` for a hole.
     buffer: Option<Buffer>,
     /// Whether the data came from memory and was verified when it was written.
@@ -83,7 +84,7 @@ pub(crate) struct RunRead {
     pub(crate) run: u16,
     /// The first block and where it stands.
     pub(crate) block: u16,
-    pub(crate) place: Place,
+    pub(crate) location: BlockLocation,
     pub(crate) buffer: Buffer,
 }
 
@@ -124,27 +125,33 @@ impl ReadState {
         self.verify
     }
 
-    /// Gathers the places of its blocks into runs, each with its buffer. False, with none, if memory is short.
-    pub(crate) fn plan(&mut self, places: &[Place], index: &PartIndex, pool: &Pool, log_blocks: u64) -> bool {
+    /// Gathers the locations of its blocks into runs, each with its buffer. False, with none, if memory is short.
+    pub(crate) fn plan(
+        &mut self,
+        locations: &[BlockLocation],
+        index: &PartIndex,
+        pool: &Pool,
+        log_blocks: u64,
+    ) -> bool {
         let mut at = 0;
-        while at < places.len() {
-            let retained = match places[at] {
-                Place::Log { position, .. } => index.retained(position).cloned(),
-                Place::Hole | Place::Rest { .. } => None,
+        while at < locations.len() {
+            let retained = match locations[at] {
+                BlockLocation::Log { position, .. } => index.retained(position).cloned(),
+                BlockLocation::Hole | BlockLocation::Rest { .. } => None,
             };
             let mut end = at + 1;
             while retained.is_none()
-                && end < places.len()
-                && places[at].continues(places[end], (end - at) as u64, log_blocks)
-                && !matches!(places[end], Place::Log { position, .. } if index.retained(position).is_some())
+                && end < locations.len()
+                && locations[at].continues(locations[end], (end - at) as u64, log_blocks)
+                && !matches!(locations[end], BlockLocation::Log { position, .. } if index.retained(position).is_some())
             {
                 end += 1;
             }
             let is_verified = retained.is_some();
-            let buffer = match (retained, places[at]) {
+            let buffer = match (retained, locations[at]) {
                 (Some(buffer), _) => Some(buffer),
-                (None, Place::Hole) => None,
-                (None, Place::Log { .. } | Place::Rest { .. }) => {
+                (None, BlockLocation::Hole) => None,
+                (None, BlockLocation::Log { .. } | BlockLocation::Rest { .. }) => {
                     match pool.take((end - at) * BLOCK_SIZE as usize) {
                         Some(buffer) => Some(buffer),
                         None => {
@@ -155,8 +162,8 @@ impl ReadState {
                 }
             };
             let block = self.range.block + at as u16;
-            let places = SmallVec::from_slice(&places[at..end]);
-            self.runs.push(Run { block, places, buffer, is_verified, bad: BadBlocks::default() });
+            let locations = SmallVec::from_slice(&locations[at..end]);
+            self.runs.push(Run { block, locations, buffer, is_verified, bad: BadBlocks::default() });
             at = end;
         }
         true
@@ -167,7 +174,7 @@ impl ReadState {
         let mut runs = self.runs.iter().enumerate().skip(usize::from(run));
         let read = runs.find_map(|(index, run)| {
             let buffer = run.buffer.clone().filter(|_| !run.is_verified)?;
-            Some(RunRead { run: index as u16, block: run.block, place: run.places[0], buffer })
+            Some(RunRead { run: index as u16, block: run.block, location: run.locations[0], buffer })
         });
         self.outstanding += u32::from(read.is_some());
         read
@@ -196,10 +203,10 @@ impl ReadState {
     pub(crate) fn first_mismatch(&self) -> Option<Mismatch> {
         for run in self.runs.iter().filter(|run| !run.is_verified) {
             let Some(buffer) = &run.buffer else { continue };
-            let blocks = buffer.chunks_exact(BLOCK_SIZE as usize).zip(&run.places);
-            for (index, (bytes, place)) in blocks.enumerate() {
-                if run.bad.contains(index) || place.checksum() != Some(crc32c(bytes)) {
-                    return Some(Mismatch { block: run.block + index as u16, place: *place });
+            let blocks = buffer.chunks_exact(BLOCK_SIZE as usize).zip(&run.locations);
+            for (index, (bytes, location)) in blocks.enumerate() {
+                if run.bad.contains(index) || location.checksum() != Some(crc32c(bytes)) {
+                    return Some(Mismatch { block: run.block + index as u16, location: *location });
                 }
             }
         }
@@ -210,16 +217,16 @@ impl ReadState {
     pub(crate) fn first_unreadable(&self) -> Option<Mismatch> {
         self.runs.iter().find_map(|run| {
             let index = run.bad.indices().next()?;
-            Some(Mismatch { block: run.block + index as u16, place: run.places[index] })
+            Some(Mismatch { block: run.block + index as u16, location: run.locations[index] })
         })
     }
 
-    /// Whether its blocks were looked up at these places.
-    pub(crate) fn stood_at(&self, places: &[Place]) -> bool {
-        self.runs.iter().flat_map(|run| run.places.iter()).eq(places.iter())
+    /// Whether its blocks were looked up at these locations.
+    pub(crate) fn stood_at(&self, locations: &[BlockLocation]) -> bool {
+        self.runs.iter().flat_map(|run| run.locations.iter()).eq(locations.iter())
     }
 
-    /// Whether a block is damaged: it did not match in the same place before, or places change all the time. Else it is looked up
+    /// Whether a block is damaged: it did not match at the same location before, or locations change all the time. Else it is looked up
     /// once more.
     pub(crate) fn is_damaged(&mut self, mismatch: Mismatch) -> bool {
         let is_same = self.suspect.replace(mismatch) == Some(mismatch);
@@ -238,15 +245,15 @@ impl ReadState {
     }
 
     /// Its data, and the checksums of the blocks that are not in a hole.
-    pub(crate) fn deliver(&mut self) -> Answer {
+    pub(crate) fn deliver(&mut self) -> Completion {
         let mut pieces = Pieces::new();
         let mut checksums = SmallVec::new();
         for run in self.runs.drain(..) {
-            checksums.extend(run.places.iter().filter_map(|place| place.checksum()));
-            let len = run.places.len() as u32 * BLOCK_SIZE as u32;
+            checksums.extend(run.locations.iter().filter_map(|location| location.checksum()));
+            let len = run.locations.len() as u32 * BLOCK_SIZE as u32;
             pieces.push(run.buffer.map_or(Piece::Hole(len), Piece::Bytes));
         }
-        Answer::Data(pieces, checksums)
+        Completion::Data(pieces, checksums)
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) enum Stage {
     Anchor,
     /// Reads the tables, member after member; `page` is the next page to read of the member.
     Tables { member: u8, page: u32 },
-    /// Looks for the batch that follows the one before, at `position` or, if `is_wrapped`, at the region's start.
+    /// Looks for the batch that follows the one before, at `position`.
     Log { position: u64 },
     /// Reads the data of the last batch, from its data block `block` on.
     LastBatch { block: u64 },
@@ -172,7 +172,7 @@ impl Recovery {
 /// What may hide the batch that is looked for.
 #[derive(Debug, Default)]
 struct Doubt {
-    /// Places where it could begin that cannot be read.
+    /// Positions where it could begin that cannot be read.
     unreadable: Vec<u64>,
     /// The batch before has no copy of its header, so this one may have none either. Of the first of a log nobody can tell;
     /// it counts as one that has.

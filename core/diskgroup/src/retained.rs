@@ -18,7 +18,7 @@ impl Retained {
         Retained { blocks: VecDeque::new(), start: 0, blocks_max: bytes_max / BLOCK_SIZE as usize }
     }
 
-    /// Places held, empty ones among them.
+    /// Slots held, empty ones among them.
     pub(crate) fn len(&self) -> usize {
         self.blocks.len()
     }

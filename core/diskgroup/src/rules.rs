@@ -55,7 +55,7 @@ pub enum Rule {
     ProveUnreadableEnd,
     /// Scrubbing judges only extents that did not change while it read and verified them (`group/scrub.rs`).
     JudgeOnlyUnchanged,
-    /// A device leaves only once no record on its way to the log names its place (note 0026).
+    /// A device leaves only once no record on its way to the log names it (note 0026).
     LeaveAfterLastRecord,
 }
 

@@ -1,7 +1,7 @@
 //! The state of scrubbing: where the round is, what is being read there, and when the next read is due.
 
 use crate::compute::ComputeId;
-use crate::format::batch::ExtentPlace;
+use crate::format::batch::ExtentLocation;
 use crate::format::page::Descriptor;
 use crate::share::Share;
 use crate::unreadable::BadBlocks;
@@ -26,7 +26,7 @@ pub(crate) struct ExtentRead {
 #[derive(Debug)]
 pub(crate) struct Verification {
     pub(crate) id: ComputeId,
-    /// The device that it was read from: another one may have its place when the result comes.
+    /// The device that it was read from: another one may have its index when the result comes.
     pub(crate) device: DeviceId,
     pub(crate) read: ExtentRead,
     pub(crate) buffer: Buffer,
@@ -95,8 +95,8 @@ impl Scrub {
     }
 
     /// The extent at the cursor.
-    pub(crate) fn place(&self) -> ExtentPlace {
-        ExtentPlace { member: self.member, extent: self.extent }
+    pub(crate) fn location(&self) -> ExtentLocation {
+        ExtentLocation { member: self.member, extent: self.extent }
     }
 
     /// Whether nothing is under way at the cursor.

@@ -38,7 +38,7 @@ pub struct MemberState {
 pub struct GroupState {
     /// Whether it can be used.
     pub is_open: bool,
-    /// Its members by place.
+    /// Its members by index.
     pub members: Vec<MemberState>,
     /// Size of its log in bytes.
     pub log_bytes: u64,

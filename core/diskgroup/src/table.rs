@@ -84,7 +84,7 @@ impl Table {
         page < self.slot_count()
     }
 
-    /// The page and the place in it of an extent's descriptor.
+    /// The page of an extent's descriptor, and the descriptor's index in it.
     pub(crate) fn page_of(&self, extent: u32) -> (u32, usize) {
         let page = self.slot_count() + extent / DESCRIPTORS_PER_PAGE as u32;
         (page, extent as usize % DESCRIPTORS_PER_PAGE)
@@ -113,19 +113,19 @@ impl Table {
 
     /// The descriptor, if its page is in memory. A page never written is free in all its descriptors, without a read.
     pub(crate) fn descriptor(&mut self, extent: u32) -> Option<&mut Descriptor> {
-        let (page, place) = self.page_of(extent);
+        let (page, index) = self.page_of(extent);
         if self.pages[page as usize].is_none() && self.versions[page as usize] == 0 {
             self.keep(page, Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]));
         }
         let cached = self.pages[page as usize].as_mut()?;
         cached.is_recent = true;
-        Some(&mut cached.descriptors[place])
+        Some(&mut cached.descriptors[index])
     }
 
     /// The descriptor as it is in memory, without a claim to be kept there.
     pub(crate) fn cached_descriptor(&self, extent: u32) -> Option<&Descriptor> {
-        let (page, place) = self.page_of(extent);
-        self.pages[page as usize].as_ref().map(|cached| &cached.descriptors[place])
+        let (page, index) = self.page_of(extent);
+        self.pages[page as usize].as_ref().map(|cached| &cached.descriptors[index])
     }
 
     /// Whether a page is in memory: those of components always are.

@@ -10,7 +10,7 @@ use crate::format::page::ComponentRecord;
 use crate::format::superblock::{Geometry, Superblock};
 use crate::leaving::Lost;
 use crate::{
-    Answer, ComponentKey, ComputeId, Event, Group, GroupError, Input, Io, IoFailure, Op, Output, Rule,
+    Completion, ComponentKey, ComputeId, Event, Group, GroupError, Input, Io, IoFailure, Op, Output, Rule,
     Settings, Task,
 };
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB};
@@ -52,7 +52,7 @@ struct Bench {
     computing: Vec<(ComputeId, Task)>,
     holds_computing: bool,
     events: Vec<Event>,
-    done: BTreeMap<u64, Result<Answer, GroupError>>,
+    done: BTreeMap<u64, Result<Completion, GroupError>>,
 }
 
 impl Bench {
@@ -174,7 +174,7 @@ impl Bench {
     /// Makes a component.
     fn create(&mut self) -> ComponentKey {
         self.ask(Input::Create { op: Op(1), device: DeviceId(2), record: new_component() });
-        let Some(Ok(Answer::Component(component))) = self.done.get(&1) else { panic!("it is made") };
+        let Some(Ok(Completion::Component(component))) = self.done.get(&1) else { panic!("it is made") };
         *component
     }
 
@@ -206,7 +206,7 @@ impl Bench {
     /// Tells what is decided, and waits until that is stable.
     fn decide(&mut self, op: u64, component: ComponentKey, watermark: WriteId, from_epoch: u32) {
         self.ask(Input::Settle { op: Some(Op(op)), component, watermark, from_epoch });
-        assert!(matches!(self.done.get(&op), Some(Ok(Answer::Done))));
+        assert!(matches!(self.done.get(&op), Some(Ok(Completion::Done))));
     }
 
     /// The ids of the changes that have happened.
@@ -225,7 +225,7 @@ fn new_component() -> ComponentRecord {
         promised: 0,
         watermark: WriteId::default(),
         is_deleting: false,
-        disk_record: Vec::new(),
+        disk_label: Vec::new(),
     }
 }
 
@@ -254,7 +254,7 @@ fn a_component_that_could_not_be_read_again_is_not_made() {
         ComponentRecord { disk: DiskId(2), ..new_component() },
     ];
     for (op, record) in (20..).zip(changed) {
-        bench.ask(Input::Change { op: Op(op), component: good, record });
+        bench.ask(Input::Update { op: Op(op), component: good, record });
         assert!(matches!(bench.done[&op], Err(GroupError::Malformed)), "{op}");
     }
     let bench = bench.restart();

@@ -1,6 +1,6 @@
 //! Questions for what was changed since a write id, while they are answered.
 
-use crate::io::{Answer, Op, Versions};
+use crate::io::{Completion, Op, Versions};
 use crate::limits;
 use base::WriteId;
 
@@ -51,9 +51,9 @@ impl ChangedState {
     }
 
     /// The answer; `part_count` is how many parts the component has.
-    pub(crate) fn answer(self, part_count: u32) -> Answer {
+    pub(crate) fn answer(self, part_count: u32) -> Completion {
         let next = (self.part < part_count).then_some(self.part);
-        Answer::Changed { parts: self.parts, next }
+        Completion::Changed { parts: self.parts, next }
     }
 }
 

@@ -1,43 +1,14 @@
 //! Opening, changing and closing disks, and what components tell of the disks that they are of.
 
-use crate::disk::{Disk, DiskKey, DiskState};
-use crate::node::{Node, Output, Token};
-use crate::record::{DiskRecord, component_count_of, layout_of};
+use crate::disk::Disk;
+use crate::interface::{DiskActivity, DiskKey, DiskSpec, FoundDisk, Output, Token};
+use crate::label::{DiskLabel, component_count_of, layout_of};
+use crate::node::Node;
 use base::DiskId;
 use diskgroup::ComponentState;
-use layout::{Component, Layout};
+use layout::Component;
 use replication::Roster;
 use std::collections::BTreeMap;
-
-/// All that a node needs to know of a disk.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DiskSpec {
-    /// Its identity.
-    pub id: DiskId,
-    /// Its size in bytes, a multiple of 512 and at most that of its layout.
-    pub size: u64,
-    /// Where its blocks stand.
-    pub layout: Layout,
-    /// Whether what guests read is compared with its checksums; what comes from another node is at any rate.
-    pub verify_checksums: bool,
-    /// Whether guests read from the copy on the owner's node, if there is one, and not from all in turn.
-    pub reads_locally: bool,
-    /// The policy's limit, in I/Os of up to 32 KiB a second.
-    pub iops_limit: Option<u64>,
-}
-
-/// A disk as its components on this node tell of it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FoundDisk {
-    /// Its identity.
-    pub id: DiskId,
-    /// What they were last told of it.
-    pub record: DiskRecord,
-    /// Its layout, if components of all its places are here.
-    pub layout: Option<Layout>,
-    /// Its components on this node, with the index of the place that each answers for; by place, then by id.
-    pub components: Vec<(u16, ComponentState)>,
-}
 
 impl Node {
     /// Opens a disk: what its record says of it and of replication, with the record's version. It must not be open yet.
@@ -85,14 +56,14 @@ impl Node {
     }
 
     /// The live state of all open disks, in the order of their keys.
-    pub fn disk_states(&self) -> Vec<DiskState> {
-        self.disks.iter().map(|(key, _)| self.disk_state(DiskKey(key))).collect()
+    pub fn disk_activities(&self) -> Vec<DiskActivity> {
+        self.disks.iter().map(|(key, _)| self.disk_activity(DiskKey(key))).collect()
     }
 
     /// The live state of one disk, which must be open.
-    pub fn disk_state(&self, key: DiskKey) -> DiskState {
+    pub fn disk_activity(&self, key: DiskKey) -> DiskActivity {
         let disk = &self.disks[key.0];
-        DiskState {
+        DiskActivity {
             key,
             id: disk.spec.id,
             outstanding: disk.outstanding,
@@ -125,11 +96,11 @@ impl Node {
 
     /// The disks that the open groups' components tell of: all that is left where the directory is lost.
     pub fn found(&self) -> Vec<FoundDisk> {
-        let mut by_disk: BTreeMap<DiskId, Vec<(DiskRecord, ComponentState)>> = BTreeMap::new();
+        let mut by_disk: BTreeMap<DiskId, Vec<(DiskLabel, ComponentState)>> = BTreeMap::new();
         for (_, group) in self.groups() {
             for (_, state) in group.components() {
-                let Some(record) = DiskRecord::decode(&state.record.disk_record) else { continue };
-                by_disk.entry(state.record.disk).or_default().push((record, state));
+                let Some(label) = DiskLabel::decode(&state.record.disk_label) else { continue };
+                by_disk.entry(state.record.disk).or_default().push((label, state));
             }
         }
         by_disk.into_iter().map(|(id, parts)| found_disk(id, parts)).collect()
@@ -144,16 +115,16 @@ impl Node {
     }
 }
 
-fn found_disk(id: DiskId, mut parts: Vec<(DiskRecord, ComponentState)>) -> FoundDisk {
-    parts.sort_by_key(|(record, state)| (record.place, state.record.id));
-    let record = parts.first().expect("a disk is found by a component").0.clone();
-    let component = |(record, state): &(DiskRecord, ComponentState)| {
+fn found_disk(id: DiskId, mut parts: Vec<(DiskLabel, ComponentState)>) -> FoundDisk {
+    parts.sort_by_key(|(label, state)| (label.place, state.record.id));
+    let label = parts.first().expect("a disk is found by a component").0.clone();
+    let component = |(label, state): &(DiskLabel, ComponentState)| {
         let one = Component { id: state.record.id, device: state.device, size: state.record.size };
-        (record.place, one)
+        (label.place, one)
     };
     let components: Vec<(u16, Component)> = parts.iter().map(component).collect();
-    let is_whole = components.len() >= component_count_of(&record.shape);
-    let layout = layout_of(&record.shape, &components).filter(|_| is_whole);
-    let components = parts.into_iter().map(|(record, state)| (record.place, state)).collect();
-    FoundDisk { id, record, layout, components }
+    let is_whole = components.len() >= component_count_of(&label.shape);
+    let layout = layout_of(&label.shape, &components).filter(|_| is_whole);
+    let components = parts.into_iter().map(|(label, state)| (label.place, state)).collect();
+    FoundDisk { id, label, layout, components }
 }

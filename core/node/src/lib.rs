@@ -4,24 +4,30 @@
 //! components, puts the answers together, turns sectors into blocks, keeps to limits, records histograms. Must never
 //! perform I/O or know a protocol: see [`Node`].
 
+mod changes;
 mod control;
 mod disk;
 mod disks;
 mod fabric;
+mod holes;
+mod interface;
+pub mod label;
 pub mod limits;
 mod node;
+mod ownership;
 mod pace;
 mod pieces;
 mod range;
-pub mod record;
 mod request;
+mod runs;
 mod shares;
 mod tail;
 
-pub use control::{DiskSpec, FoundDisk};
-pub use disk::{DiskKey, DiskState};
-pub use fabric::{ClusterDiskState, FabricOutput, FabricSettings, LinkState};
-pub use node::{GroupKey, Node, Output, Token};
+pub use interface::{
+    DiskActivity, DiskKey, DiskSpec, FabricOutput, FabricSettings, FoundDisk, GroupKey, LinkState, Output,
+    OwnershipState, Token,
+};
+pub use node::Node;
 
 #[cfg(test)]
 mod tests;

@@ -4,70 +4,21 @@
 //! them [`Node::advance`] lets the groups seal what they gathered. Outputs are appended to the vector that the caller
 //! hands in.
 
-use crate::disk::DiskKey;
 use crate::disks::Disks;
-use crate::fabric::{Fabric, FabricOutput, FabricSettings, inspected};
+use crate::fabric::Fabric;
+use crate::fabric::translate::inspected;
+use crate::interface::{DiskKey, FabricOutput, FabricSettings, GroupKey, Output, Token};
 use crate::limits;
 use crate::request::{RequestState, Requester};
 use crate::shares::{Done, Shares};
-use base::request::{Outcome, Request, RequestError};
+use base::request::{Request, RequestError};
 use base::units::EXTENT_SIZE;
 use base::{Buffer, DeviceId, Instant, Pool};
-use diskgroup::{Answer, ComputeId, Computed, Event, Group, GroupError, Input, Io, IoFailure, Op, Task};
+use diskgroup::{Completion, ComputeId, Computed, Group, GroupError, Input, Io, IoFailure, Op};
 use replication::components::StoreOp;
 use slab::Slab;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-
-/// The caller's name for a request or an order; comes back with its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Token(pub u64);
-
-/// A group of one node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupKey(pub u8);
-
-/// What a node wants done, or tells.
-#[derive(Debug)]
-pub enum Output {
-    /// A request of a guest ended.
-    Reply {
-        /// Which.
-        token: Token,
-        /// How.
-        outcome: Outcome,
-    },
-    /// A disk that was to be closed is over.
-    Closed {
-        /// Who asked for it.
-        token: Token,
-    },
-    /// A request to a device of a group: a read, write, flush or discard.
-    Device {
-        /// Which group.
-        group: GroupKey,
-        /// What.
-        output: diskgroup::Output,
-    },
-    /// Work of the processor that a group asks for and no guest waits for. [`Node::computed`] brings its result.
-    Compute {
-        /// Which group.
-        group: GroupKey,
-        /// Its name for the work.
-        id: ComputeId,
-        /// What.
-        task: Task,
-    },
-    /// Something that has to do with other nodes.
-    Fabric(FabricOutput),
-    /// Something happened in a group.
-    Event {
-        /// Which group.
-        group: GroupKey,
-        /// What.
-        event: Event,
-    },
-}
 
 /// Who waits for an operation of a group.
 #[derive(Debug, Clone, Copy)]
@@ -227,16 +178,12 @@ impl Node {
         &mut self,
         now: Instant,
         group: GroupKey,
-        place: u8,
+        index: u8,
         why: &str,
         out: &mut Vec<Output>,
     ) {
         self.now = now;
-        let mut outputs = Vec::new();
-        if let Some(one) = self.group_mut(group) {
-            one.fail_member(now, place, why, &mut outputs);
-        }
-        self.route(group, outputs, out);
+        self.with_group(group, |group, now, outputs| group.fail_member(now, index, why, outputs), out);
         self.pump(out);
     }
 
@@ -307,19 +254,25 @@ impl Node {
     }
 
     fn tell(&mut self, key: GroupKey, input: Input, out: &mut Vec<Output>) {
-        let Some(group) = self.groups[key.0 as usize].as_mut() else { return };
+        self.with_group(key, |group, now, outputs| group.step(now, input, outputs), out);
+    }
+
+    /// Has a group do something, and passes on what it wants done. `None` if there is no such group.
+    pub(crate) fn with_group<R>(
+        &mut self,
+        key: GroupKey,
+        act: impl FnOnce(&mut Group, Instant, &mut Vec<diskgroup::Output>) -> R,
+        out: &mut Vec<Output>,
+    ) -> Option<R> {
+        let group = self.groups.get_mut(key.0 as usize)?.as_mut()?;
         let mut outputs = self.spare.pop().unwrap_or_default();
-        group.step(self.now, input, &mut outputs);
+        let result = act(group, self.now, &mut outputs);
         self.route(key, outputs, out);
+        Some(result)
     }
 
     /// Passes a group's outputs on: answers to whoever waits, the rest to the caller.
-    pub(crate) fn route(
-        &mut self,
-        key: GroupKey,
-        mut outputs: Vec<diskgroup::Output>,
-        out: &mut Vec<Output>,
-    ) {
+    fn route(&mut self, key: GroupKey, mut outputs: Vec<diskgroup::Output>, out: &mut Vec<Output>) {
         for output in outputs.drain(..) {
             match output {
                 diskgroup::Output::Done { op, result } => self.answered(op, result, out),
@@ -336,7 +289,7 @@ impl Node {
         self.spare.push(outputs);
     }
 
-    fn answered(&mut self, op: Op, result: Result<Answer, GroupError>, out: &mut Vec<Output>) {
+    fn answered(&mut self, op: Op, result: Result<Completion, GroupError>, out: &mut Vec<Output>) {
         match self.waiters.remove(op.0 as usize) {
             Waiter::Store { op, group } => self.group_stored(op, group, result),
             Waiter::Inspection { token } => {

@@ -1,6 +1,6 @@
 //! What a request covers: its range, the blocks that it changes, the blocks at its edges.
 
-use crate::disk::Change;
+use crate::changes::ChangedRange;
 use crate::pieces;
 use base::checksum::crc32c;
 use base::request::{Buffers, Request};
@@ -24,17 +24,17 @@ pub(crate) fn range_of(request: &Request) -> (u64, u64) {
 }
 
 /// The blocks that a request changes: for a trim those that it covers whole, else all that it touches.
-pub(crate) fn change_of(key: u32, request: &Request) -> Change {
+pub(crate) fn change_of(key: u32, request: &Request) -> ChangedRange {
     let (offset, len) = range_of(request);
     let end = offset + len;
     if let Request::Trim { .. } = request {
         let (start, end) = (offset.next_multiple_of(BLOCK_SIZE), end / BLOCK_SIZE * BLOCK_SIZE);
-        return Change { request: key, start, end, reads_first: false };
+        return ChangedRange { request: key, start, end, reads_first: false };
     }
     let reads_first = len > 0 && (!offset.is_multiple_of(BLOCK_SIZE) || !end.is_multiple_of(BLOCK_SIZE));
     let start = offset / BLOCK_SIZE * BLOCK_SIZE;
     let end = if len == 0 { start } else { end.next_multiple_of(BLOCK_SIZE) };
-    Change { request: key, start, end, reads_first }
+    ChangedRange { request: key, start, end, reads_first }
 }
 
 /// First bytes of the blocks that a request covers in part.

@@ -3,92 +3,29 @@
 //! Groups deal in whole blocks. A write or zero-write that covers a block in part first reads that block; until such a
 //! change has ended no other change of its blocks begins. Long trims and zero-writes go window by window.
 
-mod holes;
+mod state;
 mod status;
 
-use crate::disk::Change;
-use crate::fabric::surplus_answer;
-use crate::node::{Node, Output, Token};
+use crate::changes::ChangedRange;
+use crate::interface::{FabricOutput, Output};
+use crate::node::Node;
 use crate::pace::congestion_delay;
 use crate::pieces;
 use crate::range::{change_of, checksums, edges_of, part_and_block, range_of};
-use base::request::{Buffers, Outcome, Pieces, Reply, Request, RequestError, StatusRun};
+use base::request::{Buffers, Outcome, Pieces, Reply, Request, RequestError};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB, SECTOR_SIZE};
 use base::{Buffer, RequestTag};
-pub(crate) use holes::Holes;
 use iostats::{Arrival, Operation};
 use layout::Span;
-use replication::components::Caller;
 use replication::owner;
 use smallvec::SmallVec;
-use status::Questions;
-pub(crate) use status::push_run;
+use state::Stage;
+pub(crate) use state::{Piece, RequestState, Requester};
 
 /// Bytes that one step of a trim covers at most: a thousand extents.
 const TRIM_WINDOW: u64 = 1024 * EXTENT_SIZE;
 /// Bytes of zeroes that one request writes at once.
 const ZERO_WINDOW: u64 = 16 * MIB;
-
-/// What a request is doing.
-#[derive(Debug)]
-enum Stage {
-    /// It has not begun: it waits for its time, or for other changes of its blocks.
-    Waiting,
-    /// It reads what the guest asked for.
-    Reading,
-    /// It reads the blocks at its edges that it covers in part: piece 0 the first, piece 1 the last, where they differ.
-    ReadingEdges,
-    /// It has those, and waits for memory to put the data together.
-    HasEdges,
-    /// It changes blocks; those before `next` are done or under way.
-    Changing { next: u64 },
-    /// It was told what is allocated.
-    Told(Vec<StatusRun>),
-    /// It has the owner ask what is allocated.
-    Asking(Questions),
-}
-
-/// Who waits for a request.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Requester {
-    /// A guest of this node.
-    Guest(Token),
-    /// A guest of another node.
-    Peer { caller: Caller, token: u32 },
-    /// The control plane, which has what lies beyond the end of a cluster's disk given back.
-    Surplus(Token),
-}
-
-/// One request under way.
-#[derive(Debug)]
-pub(crate) struct RequestState {
-    pub(crate) requester: Requester,
-    /// The same each time that it is submitted to an owner.
-    pub(crate) tag: RequestTag,
-    disk: u32,
-    request: Request,
-    arrival: Option<Arrival>,
-    /// When it was begun the last time.
-    began: base::Instant,
-    stage: Stage,
-    pub(crate) outstanding: u32,
-    answers: SmallVec<[Pieces; 1]>,
-    error: Option<RequestError>,
-    /// Whether the disk is owned here no more: the request goes to whoever owns it.
-    is_returned: bool,
-    /// Whether its guest is gone: it may end, but it is not begun again.
-    pub(crate) is_abandoned: bool,
-}
-
-impl RequestState {
-    pub(crate) fn disk(&self) -> u32 {
-        self.disk
-    }
-
-    pub(crate) fn request(&self) -> &Request {
-        &self.request
-    }
-}
 
 impl Node {
     pub(crate) fn begin_request(
@@ -151,7 +88,9 @@ impl Node {
             Requester::Peer { caller, token } => {
                 self.answer(caller, token, wire::Answer::Guest(outcome), out);
             }
-            Requester::Surplus(token) => out.push(surplus_answer(token, outcome.is_ok())),
+            Requester::Surplus(token) => {
+                out.push(Output::Fabric(FabricOutput::given_back(token, outcome.is_ok())))
+            }
         }
     }
 
@@ -244,11 +183,8 @@ impl Node {
                 if change.start >= change.end {
                     return self.end_request(key, out);
                 }
-                if self.disks[disk].may_begin(&change) {
-                    self.disks[disk].changes.push(change);
+                if self.disks[disk].changes.begin_or_wait(change) {
                     self.start_change(key, change, out);
-                } else {
-                    self.disks[disk].blocked.push(change);
                 }
             }
         }
@@ -304,9 +240,9 @@ impl Node {
     }
 
     /// A change may begin: it reads its edges first if it covers them in part.
-    fn start_change(&mut self, key: u32, change: Change, out: &mut Vec<Output>) {
+    fn start_change(&mut self, key: u32, change: ChangedRange, out: &mut Vec<Output>) {
         let disk = self.requests[key as usize].disk;
-        self.disks[disk].cluster.holes.changed(change.start..change.end);
+        self.disks[disk].ownership.holes.changed(change.start..change.end);
         if !change.reads_first {
             self.requests[key as usize].stage = Stage::Changing { next: change.start };
             return self.change_on(key, out);
@@ -443,7 +379,7 @@ impl Node {
     fn write_merged(
         &mut self,
         key: u32,
-        change: Change,
+        change: ChangedRange,
         start: u64,
         writes: Vec<(u64, Buffers)>,
         out: &mut Vec<Output>,
@@ -561,9 +497,8 @@ impl Node {
 
     /// The request changes nothing any more; says whether it did.
     fn end_change(&mut self, key: u32) -> bool {
-        let disk = &mut self.disks[self.requests[key as usize].disk];
-        let index = disk.changes.iter().position(|change| change.request == key);
-        index.map(|index| disk.changes.swap_remove(index)).is_some()
+        let disk = self.requests[key as usize].disk;
+        self.disks[disk].changes.end(key)
     }
 
     /// The owner that had begun the request is over: it begins anew with whoever owns the disk then.
@@ -603,20 +538,16 @@ impl Node {
 
     /// A change has ended: those that waited for it may begin.
     fn unblock(&mut self, disk: u32, out: &mut Vec<Output>) {
-        let mut index = 0;
-        while let Some(&change) = self.disks.get(disk).and_then(|disk| disk.blocked.get(index)) {
-            if !self.disks[disk].may_begin(&change) {
-                index += 1;
-                continue;
-            }
-            let state = &mut self.disks[disk];
-            state.blocked.remove(index);
+        let mut from = 0;
+        while let Some(disk_state) = self.disks.get_mut(disk)
+            && let Some(change) = disk_state.changes.take_ready(&mut from)
+        {
             if self.requests[change.request as usize].is_abandoned {
                 self.requests[change.request as usize].error = Some(RequestError::Stopping);
                 self.end_request(change.request, out);
                 continue;
             }
-            state.changes.push(change);
+            self.disks[disk].changes.begin(change);
             self.start_change(change.request, change, out);
         }
     }

@@ -1,6 +1,6 @@
 //! A node over one group on devices in memory: splitting, joining, partial blocks, components.
 
-use crate::record::{DiskRecord, shape_of};
+use crate::label::{DiskLabel, shape_of};
 use crate::{DiskKey, DiskSpec, FabricOutput, FabricSettings, GroupKey, Node, Output, Token};
 use base::request::{Outcome, Piece, Reply, Request, RequestError};
 use base::units::{EXTENT_SIZE, MIB};
@@ -407,7 +407,7 @@ fn what_a_smaller_size_left_out_is_zero_when_the_disk_grows_again() {
     assert!(bench.ask(disk, request).is_ok());
     let mut resize = |size: u64, version: u64| {
         let (now, mut out) = (Instant(bench.now), Vec::new());
-        bench.node.update_cluster_disk(now, version, DiskSpec { size, ..spec.clone() }, &mut out);
+        bench.node.update_disk(now, version, DiskSpec { size, ..spec.clone() }, &mut out);
         bench.settle(out);
         let token = bench.token();
         let mut out = Vec::new();
@@ -481,7 +481,7 @@ fn disks_are_found_on_their_devices_alone() {
     bench.create(spec.clone());
     let found = bench.node.found();
     assert_eq!((found.len(), found[0].layout.as_ref()), (1, Some(&spec.layout)));
-    assert_eq!((found[0].record.name.as_str(), found[0].record.size), ("disk", spec.size));
+    assert_eq!((found[0].label.name.as_str(), found[0].label.size), ("disk", spec.size));
 }
 
 /// A host by itself has no other measure of what its guests feel.
@@ -588,7 +588,7 @@ fn the_state_of_all_disks_takes_one_pass() {
             bench.node.open_disk(Instant(1), spec, record);
         }
         bench.node.disks.take_visited();
-        assert_eq!(bench.node.cluster_disks().count() as u64, count);
+        assert_eq!(bench.node.ownerships().count() as u64, count);
         let all = bench.node.disks.take_visited() as u64;
         assert_eq!(bench.node.owned_disks().count(), 0);
         let owned = bench.node.disks.take_visited() as u64;
@@ -605,12 +605,12 @@ const COMPONENT: ComponentId = ComponentId(7);
 
 fn new_component(size: u64) -> wire::NewComponent {
     let (id, disk, device) = (COMPONENT, DiskId(1), DeviceId(1));
-    wire::NewComponent { id, disk, device, size, reservation: 0, disk_record: Vec::new() }
+    wire::NewComponent { id, disk, device, size, reservation: 0, disk_label: Vec::new() }
 }
 
 /// A component of a disk, with what it tells of that.
 fn described(spec: &DiskSpec, place: usize, component: &Component) -> wire::NewComponent {
-    let record = DiskRecord {
+    let record = DiskLabel {
         name: "disk".to_owned(),
         size: spec.size,
         policy: String::new(),
@@ -624,7 +624,7 @@ fn described(spec: &DiskSpec, place: usize, component: &Component) -> wire::NewC
         device: component.device,
         size: component.size,
         reservation: 0,
-        disk_record: record.encode().expect("it is short"),
+        disk_label: record.encode().expect("it is short"),
     }
 }
 
@@ -639,8 +639,8 @@ fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
     let component = COMPONENT;
     let new = new_component;
     assert!(is_done(&bench.of_component(Request::Create(new(2 * MIB)))));
-    assert!(is_done(&bench.of_component(Request::Change(new(4 * MIB)))));
-    assert!(is_done(&bench.of_component(Request::Change(new(2 * MIB)))), "one that is late");
+    assert!(is_done(&bench.of_component(Request::Update(new(4 * MIB)))));
+    assert!(is_done(&bench.of_component(Request::Update(new(2 * MIB)))), "one that is late");
     let (_, state) = bench.node.group(GroupKey(0)).expect("it is there").components()[0].clone();
     assert_eq!(state.record.size, 4 * MIB);
 
@@ -688,7 +688,7 @@ fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
     };
     assert_eq!(runs(&mut bench, 0, 4), [(3 * MIB - 8192, false), (8192, true), (MIB, false)]);
     assert_eq!(runs(&mut bench, 3, 1), [(MIB, false)]);
-    assert!(is_done(&bench.of_component(Request::Change(new(8192 * MIB)))), "it grows");
+    assert!(is_done(&bench.of_component(Request::Update(new(8192 * MIB)))), "it grows");
     let first = [(3 * MIB - 8192, false), (8192, true), (8189 * MIB, false)];
     assert_eq!(runs(&mut bench, 0, 8192), first, "one answer tells of 8 GiB");
     let beyond = bench.of_component(Request::Allocation { component, epoch, part: 8191, count: 2 });

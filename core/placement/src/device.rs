@@ -1,5 +1,6 @@
 //! What placement knows of a capacity device: its room, and what fails together with it.
 
+use crate::limits::FULL;
 use crate::policy::Percent;
 use base::units::EXTENT_SIZE;
 use base::{DeviceId, GroupId, HostId};
@@ -115,9 +116,6 @@ impl DeviceSpace {
         self.reserved_bytes = self.reserved_bytes.saturating_sub(footprint.promised_bytes());
     }
 }
-
-/// [`DeviceSpace::fullness`] of a device that is full.
-pub const FULL: u64 = 10_000;
 
 /// Bytes that are set aside for a component of `size` bytes: the share, rounded up to whole extents.
 pub fn reservation(size: u64, share: Percent) -> u64 {

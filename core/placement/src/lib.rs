@@ -26,9 +26,10 @@ mod testing;
 mod weaken;
 
 pub use check::{Breach, check, check_space};
-pub use device::{DeviceSpace, FULL, FaultDomain, Footprint, reservation};
+pub use device::{DeviceSpace, FaultDomain, Footprint, reservation};
 pub use disk::PlacedDisk;
 pub use explain::explain;
+pub use limits::FULL;
 pub use plan::{Debt, Plan, plan};
 pub use policy::{
     Method, Percent, Policy, PolicyError, RULES, ReadLocality, Rule, Site, Stripes, Unsupported,

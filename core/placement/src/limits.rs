@@ -15,6 +15,8 @@ pub const MOVES_ON_MAX: usize = 8;
 /// Moves of one call of `rebalance`: what is under way at a time stays small beside what guests do, and every next plan
 /// starts from what the devices then tell.
 pub const REBALANCE_MOVES_MAX: usize = 8;
+/// [`crate::DeviceSpace::fullness`] of a device that is full.
+pub const FULL: u64 = 10_000;
 /// From here on a device is relieved at once, in hundredths of a percent of its capacity (vSAN: 80 %).
 pub const REBALANCE_FULL: u64 = 8_000;
 /// Devices are evened out once the fullest and the emptiest differ by this much (vSAN: 30 points of percent) ...
@@ -23,4 +25,4 @@ pub const REBALANCE_START: u64 = 3_000;
 pub const REBALANCE_STOP: u64 = 1_500;
 
 const _: () = assert!(REBALANCE_STOP < REBALANCE_START);
-const _: () = assert!(REBALANCE_FULL <= crate::device::FULL);
+const _: () = assert!(REBALANCE_FULL <= FULL);

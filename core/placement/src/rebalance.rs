@@ -5,9 +5,9 @@
 //! a rule of a policy, and moves at most one copy of a place at a time.
 
 use crate::candidate::lot;
-use crate::device::{DeviceSpace, FULL};
+use crate::device::DeviceSpace;
 use crate::disk::PlacedDisk;
-use crate::limits::{REBALANCE_FULL, REBALANCE_MOVES_MAX, REBALANCE_START, REBALANCE_STOP};
+use crate::limits::{FULL, REBALANCE_FULL, REBALANCE_MOVES_MAX, REBALANCE_START, REBALANCE_STOP};
 use crate::seats::Seats;
 use base::units::format_bytes;
 use base::{ComponentId, DeviceId, DiskId};

@@ -6,8 +6,9 @@
 //! where one finds no room, those that took it are asked to move on. Must share no code with `check`.
 
 use crate::candidate::lot;
-use crate::device::{DeviceSpace, FULL, FaultDomain, Footprint};
+use crate::device::{DeviceSpace, FaultDomain, Footprint};
 use crate::disk::{PlacedDisk, parts_of};
+use crate::limits::FULL;
 use crate::limits::MOVES_ON_MAX;
 use crate::policy::Stripes;
 use crate::refusal::{Cause, DomainKind};

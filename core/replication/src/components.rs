@@ -112,7 +112,7 @@ pub enum Store {
     /// Make the component.
     Create(NewComponent),
     /// Replace its record.
-    Change(NewComponent),
+    Update(NewComponent),
     /// Delete it.
     Delete,
 }
@@ -424,7 +424,7 @@ impl Components {
                 }
             }
             Request::Create(new) => self.store(caller, purpose, new.id, Store::Create(new), out),
-            Request::Change(new) => self.store(caller, purpose, new.id, Store::Change(new), out),
+            Request::Update(new) => self.store(caller, purpose, new.id, Store::Update(new), out),
             Request::Delete { component } => self.store(caller, purpose, component, Store::Delete, out),
             Request::Heartbeat
             | Request::Guest { .. }

@@ -1,8 +1,9 @@
 //! The bodies of answers and notices.
 
 use crate::Version;
-use crate::body::{Coded, Flaw, check_list, put_id, put_zeroes, take_flag, take_id, take_reserved};
+use crate::body::{Coded, check_list, put_id, put_zeroes, take_flag, take_id, take_reserved};
 use crate::check;
+use crate::flaw::Flaw;
 use crate::kind::AnswerKind;
 use crate::limits::{CHANGED_PARTS_MAX, ENTRIES_MAX, GUEST_PAYLOAD_SIZE_MAX, RUNS_MAX, STATUS_RUNS_MAX};
 use crate::message::{Answer, Entry, PartVersions, Refusal, Versions};

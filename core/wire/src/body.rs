@@ -1,29 +1,12 @@
 //! What requests and answers have in common as bodies of frames.
 
 use crate::Version;
+use crate::flaw::Flaw;
 use crate::kind::Kind;
 use crate::payload::Payload;
 use base::WriteId;
-use base::bytes::{Reader, Truncated, Writer};
+use base::bytes::{Reader, Writer};
 use base::request::Buffers;
-
-/// What is wrong with a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flaw {
-    /// Its fields, as the words say.
-    Fields(&'static str),
-    /// A block of its payload is not what was sent.
-    Payload {
-        /// Which 4 KiB of the payload, from 0.
-        block: u32,
-    },
-}
-
-impl From<Truncated> for Flaw {
-    fn from(Truncated: Truncated) -> Flaw {
-        Flaw::Fields("its fields end in the middle of one")
-    }
-}
 
 /// What is said in one direction of a channel: [`Request`](crate::Request) or [`Answer`](crate::Answer).
 pub trait Body: Coded {}

@@ -3,9 +3,9 @@
 //! One place for both sides. A message of our own that breaks it is a bug of ours, a received one a fault of the peer.
 //! Whether a disk, component or range exists is for those who have it to say.
 
-use crate::body::Flaw;
+use crate::flaw::Flaw;
 use crate::limits::{
-    ALLOCATION_PARTS_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_RECORD_SIZE_MAX, ENTRIES_MAX,
+    ALLOCATION_PARTS_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_LABEL_SIZE_MAX, ENTRIES_MAX,
     GUEST_PAYLOAD_SIZE_MAX,
 };
 use crate::message::{Entry, NewComponent, PartVersions};
@@ -84,7 +84,7 @@ pub(crate) fn component(new: &NewComponent) -> Result<(), Flaw> {
         "the component's size is none that a component may have",
     )?;
     check(new.reservation <= new.size, "more is to be set aside for the component than it has")?;
-    check(new.disk_record.len() <= DISK_RECORD_SIZE_MAX, "the disk's record is too long")
+    check(new.disk_label.len() <= DISK_LABEL_SIZE_MAX, "the disk's label is too long")
 }
 
 pub(crate) fn entries(entries: &[Entry]) -> Result<(), Flaw> {

@@ -3,7 +3,7 @@
 //! A code is never given a second meaning. Requests have codes below 128, answers above.
 
 use crate::limits::{
-    BODY_SIZE_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_RECORD_SIZE_MAX, ENTRIES_MAX,
+    BODY_SIZE_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_LABEL_SIZE_MAX, ENTRIES_MAX,
     GUEST_PAYLOAD_SIZE_MAX, STATUS_RUNS_MAX,
 };
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
@@ -42,7 +42,7 @@ pub enum RequestKind {
     Settle,
     Changed,
     Create,
-    Change,
+    Update,
     Delete,
     GuestRead,
     GuestWrite,
@@ -82,7 +82,7 @@ const REQUEST_KINDS: [RequestKind; 20] = [
     RequestKind::Settle,
     RequestKind::Changed,
     RequestKind::Create,
-    RequestKind::Change,
+    RequestKind::Update,
     RequestKind::Delete,
     RequestKind::GuestRead,
     RequestKind::GuestWrite,
@@ -138,8 +138,8 @@ impl Kind for RequestKind {
             RequestKind::Read => shape("read", 24, 0),
             RequestKind::Settle => shape("settle", 32, 0),
             RequestKind::Changed => shape("changed request", 32, 0),
-            RequestKind::Create => shape("create", 64 + DISK_RECORD_SIZE_MAX, 0),
-            RequestKind::Change => shape("change", 64 + DISK_RECORD_SIZE_MAX, 0),
+            RequestKind::Create => shape("create", 64 + DISK_LABEL_SIZE_MAX, 0),
+            RequestKind::Update => shape("update", 64 + DISK_LABEL_SIZE_MAX, 0),
             RequestKind::Delete => shape("delete", 8, 0),
             RequestKind::GuestRead => shape("guest read", 40, 0),
             RequestKind::GuestWrite => shape("guest write", 32 + GUEST_CHECKSUMS, GUEST_PAYLOAD),

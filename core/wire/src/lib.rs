@@ -12,6 +12,7 @@ mod check;
 mod decoder;
 mod encoder;
 mod error;
+mod flaw;
 pub mod frame;
 mod hello;
 mod inbox;
@@ -35,7 +36,7 @@ pub use outgoing::{Outgoing, OutgoingFull};
 pub use payload::Payload;
 pub use version::{VERSION_MAX, VERSION_MIN, Version, VersionRange};
 
-use body::Flaw;
+use flaw::Flaw;
 
 #[cfg(test)]
 mod tests;

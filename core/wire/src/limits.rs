@@ -24,8 +24,8 @@ pub const ALLOCATION_PARTS_MAX_FIRST: u16 = 128;
 /// Parts of which a component looks up each block for one answer, so that it takes a turn of the engine no longer: as many as
 /// the runs of one answer suffice for, whatever stands there. Parts without space are told in runs and do not count.
 pub const ALLOCATION_LOOKUPS_MAX: usize = 128;
-/// Bytes of a disk's record with its component: what a page of a disk group has room for.
-pub const DISK_RECORD_SIZE_MAX: usize = 768;
+/// Bytes of a disk's label with its component: what a page of a disk group has room for.
+pub const DISK_LABEL_SIZE_MAX: usize = 768;
 /// The largest body of any kind: a little more than the runs and checksums of the largest read take.
 pub const BODY_SIZE_MAX: usize = 320 << 10;
 /// Bytes that a connection takes at once while it is not known what comes: fifteen writes of 4 KiB, and few enough to

@@ -136,7 +136,7 @@ pub enum Request {
     /// Make a component.
     Create(NewComponent),
     /// Replace what is recorded of a component. It becomes no smaller by it.
-    Change(NewComponent),
+    Update(NewComponent),
     /// Delete a component; fine if there is none.
     Delete {
         /// The component.
@@ -176,8 +176,8 @@ pub struct NewComponent {
     pub size: u64,
     /// Bytes to set aside for it.
     pub reservation: u64,
-    /// The disk's record, from which a lost directory can be rebuilt; at most 768 bytes.
-    pub disk_record: Vec<u8>,
+    /// The disk's label, from which a lost directory can be rebuilt; at most 768 bytes.
+    pub disk_label: Vec<u8>,
 }
 
 /// A write or trim beyond the watermark, as a component remembers it.
@@ -342,7 +342,7 @@ pub struct Message<T> {
     /// Counts the messages of one direction of a session from 1: none may be missing, doubled or out of order.
     pub sequence: u64,
     /// The initiator's clock in nanoseconds: of sending, in requests; the greatest one heard, in answers, where it says
-    /// "granted until two seconds after that" (invariant 11). Zero says nothing.
+    /// "granted for 1.5 s from then on" (invariant 11, `replication::limits::GRANT`). Zero says nothing.
     pub stamp: u64,
     /// Names the request; answers repeat it.
     pub token: u32,

@@ -1,6 +1,6 @@
 //! The payload of a frame: bulk data, never copied to be sent, received into aligned buffers.
 
-use crate::body::Flaw;
+use crate::flaw::Flaw;
 use base::buffer::CHUNK_SIZE;
 use base::bytes::Reader;
 use base::checksum::crc32c;

@@ -1,10 +1,11 @@
 //! The bodies of requests.
 
 use crate::Version;
-use crate::body::{Coded, Flaw, check_list, put_id, put_zeroes, take_flag, take_id, take_reserved};
+use crate::body::{Coded, check_list, put_id, put_zeroes, take_flag, take_id, take_reserved};
 use crate::check;
+use crate::flaw::Flaw;
 use crate::kind::RequestKind;
-use crate::limits::{ALLOCATION_PARTS_MAX_FIRST, DISK_RECORD_SIZE_MAX};
+use crate::limits::{ALLOCATION_PARTS_MAX_FIRST, DISK_LABEL_SIZE_MAX};
 use crate::message::{EntryKind, NewComponent, Request};
 use crate::payload::{Payload, block_checksums, verify_blocks};
 use base::bytes::{Reader, Writer};
@@ -80,7 +81,7 @@ impl Coded for Request {
             Request::Settle { .. } => RequestKind::Settle,
             Request::Changed { .. } => RequestKind::Changed,
             Request::Create(_) => RequestKind::Create,
-            Request::Change(_) => RequestKind::Change,
+            Request::Update(_) => RequestKind::Update,
             Request::Delete { .. } => RequestKind::Delete,
             Request::Guest { request, .. } => match request {
                 GuestRequest::Read { .. } => RequestKind::GuestRead,
@@ -101,7 +102,7 @@ impl Coded for Request {
             Request::Write { block, data, checksums, .. } => check::write(*block, data, checksums.len()),
             Request::Trim { block, count, .. } => check::trim(*block, *count),
             Request::Read { block, count, .. } => check::blocks(*block, *count),
-            Request::Create(new) | Request::Change(new) => check::component(new),
+            Request::Create(new) | Request::Update(new) => check::component(new),
             Request::Guest { request, .. } => check::guest_request(request),
             Request::Allocation { part, count, .. } => check::parts(*part, *count),
             Request::Heartbeat
@@ -171,7 +172,7 @@ impl Coded for Request {
                 w.u16(allocation_parts(version, *count));
                 put_zeroes(w, 6);
             }
-            Request::Create(new) | Request::Change(new) => encode_new(w, new),
+            Request::Create(new) | Request::Update(new) => encode_new(w, new),
             Request::Delete { component } => w.u64(component.0),
             Request::Guest { disk, tag, request } => {
                 w.u128(disk.0);
@@ -205,7 +206,7 @@ impl Coded for Request {
             | Request::Changed { .. }
             | Request::Allocation { .. }
             | Request::Create(_)
-            | Request::Change(_)
+            | Request::Update(_)
             | Request::Delete { .. }
             | Request::Yield { .. }
             | Request::GuestGone { .. } => Payload::None,
@@ -251,7 +252,7 @@ impl Coded for Request {
                 Request::Changed { component, epoch, since, from_part }
             }
             RequestKind::Create => Request::Create(decode_new(r)?),
-            RequestKind::Change => Request::Change(decode_new(r)?),
+            RequestKind::Update => Request::Update(decode_new(r)?),
             RequestKind::Delete => Request::Delete { component: ComponentId(r.u64()) },
             RequestKind::GuestRead => guest(r, decode_guest_read)?,
             RequestKind::GuestWrite => guest(r, |r| decode_guest_write(r, payload))?,
@@ -295,9 +296,9 @@ fn encode_new(w: &mut Writer, new: &NewComponent) {
     w.u128(new.device.0);
     w.u64(new.size);
     w.u64(new.reservation);
-    w.u16(new.disk_record.len() as u16);
+    w.u16(new.disk_label.len() as u16);
     put_zeroes(w, 6);
-    w.slice(&new.disk_record);
+    w.slice(&new.disk_label);
 }
 
 fn decode_new(r: &mut Reader<'_>) -> Result<NewComponent, Flaw> {
@@ -306,8 +307,8 @@ fn decode_new(r: &mut Reader<'_>) -> Result<NewComponent, Flaw> {
     let (size, reservation) = (r.u64(), r.u64());
     let record_size = usize::from(r.u16());
     take_reserved(r, 6)?;
-    check_list(r, record_size, 1, DISK_RECORD_SIZE_MAX)?;
-    Ok(NewComponent { id, disk, device, size, reservation, disk_record: r.slice(record_size).to_vec() })
+    check_list(r, record_size, 1, DISK_LABEL_SIZE_MAX)?;
+    Ok(NewComponent { id, disk, device, size, reservation, disk_label: r.slice(record_size).to_vec() })
 }
 
 fn encode_guest(w: &mut Writer, request: &GuestRequest) {

@@ -3,10 +3,12 @@
 //! A connection of its own to each, so that which one answers is decided here and a member that is silent is left at once.
 //! Must never ask for a change twice.
 
-use super::{Error, MEMBER_WAIT, Options};
+use super::{Error, MEMBER_WAIT, Options, Tls};
 use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};
 use std::error::Error as StdError;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
@@ -21,8 +23,10 @@ const FRESH_MS: u64 = 500;
 
 /// The members.
 pub(crate) struct Endpoints {
-    members: Vec<Member>,
+    members: RwLock<Arc<[Arc<Member>]>>,
     options: ConnectOptions,
+    /// The files are read anew for each connection: they change while certificates are renewed.
+    tls: Option<Tls>,
     /// The one that answered last.
     current: AtomicUsize,
     started: Instant,
@@ -58,29 +62,61 @@ impl Endpoints {
         if let Some((name, password)) = options.user {
             connect = connect.with_user(name, password);
         }
-        if let Some(tls) = options.tls {
-            let read =
-                |path: std::path::PathBuf| std::fs::read(&path).map_err(|error| Error::File(path, error));
-            let mut files = TlsOptions::new().ca_certificate(Certificate::from_pem(read(tls.authorities)?));
-            if let Some((certificate, key)) = tls.own {
-                files = files.identity(Identity::from_pem(read(certificate)?, read(key)?));
-            }
-            connect = connect.with_tls(files);
+        if let Some(tls) = &options.tls {
+            files(tls)?;
         }
-        let member = |url| Member { url, client: Mutex::new(None) };
         Ok(Endpoints {
-            members: options.endpoints.into_iter().map(member).collect(),
+            members: RwLock::new(members_of(options.endpoints)),
             options: connect,
+            tls: options.tls,
             current: AtomicUsize::new(0),
             started: Instant::now(),
             answered_ms: AtomicU64::new(0),
         })
     }
 
+    /// Asks these members from now on. Requests under way end with those that they have asked.
+    pub(crate) fn set(&self, urls: &[String]) {
+        let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
+        if !members.iter().map(|member| &member.url).eq(urls) {
+            *members = members_of(urls.to_vec());
+        }
+    }
+
+    /// Their addresses.
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.members().iter().map(|member| member.url.clone()).collect()
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.members().len()
+    }
+
+    fn members(&self) -> Arc<[Arc<Member>]> {
+        Arc::clone(&self.members.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn client(&self, member: &Member) -> Result<Client, etcd_client::Error> {
+        let mut client = member.client.lock().await;
+        if let Some(client) = &*client {
+            return Ok(client.clone());
+        }
+        let mut options = self.options.clone();
+        if let Some(tls) = &self.tls {
+            let files =
+                files(tls).map_err(|error| etcd_client::Error::IoError(std::io::Error::other(error)))?;
+            options = options.with_tls(files);
+        }
+        let new = Client::connect([&member.url], Some(options)).await?;
+        *client = Some(new.clone());
+        Ok(new)
+    }
+
     /// Asks for what may be asked twice: each member once, beginning with the one that answered last.
     pub(crate) async fn ask<T, F: Request<T>>(&self, request: impl Fn(Client) -> F) -> Result<T, Error> {
         let mut silent = Vec::new();
-        for _ in &self.members {
+        for _ in 0..self.count() {
             match self.ask_current(&request).await {
                 Ok(answer) => return Ok(answer),
                 Err(Trouble::Refused(why)) => return Err(Error::Refused(why)),
@@ -108,8 +144,8 @@ impl Endpoints {
     pub(crate) async fn silent(&self) -> Vec<(String, String)> {
         let mut found = Vec::new();
         // One after the other: the look is not urgent, and each takes a second at most.
-        for member in &self.members {
-            let status = async { member.client(&self.options).await?.status().await };
+        for member in self.members().iter() {
+            let status = async { self.client(member).await?.status().await };
             let why = match timeout(MEMBER_WAIT, status).await {
                 Ok(Ok(status)) if status.leader() == 0 => Some("it knows no leader".to_owned()),
                 Ok(Ok(_)) => None,
@@ -138,10 +174,11 @@ impl Endpoints {
     /// Asks the current member; if it does not answer, the next one is current.
     async fn ask_current<T, F: Request<T>>(&self, request: &impl Fn(Client) -> F) -> Result<T, Trouble> {
         let at = self.current.load(Ordering::Relaxed);
-        let member = &self.members[at % self.members.len()];
-        let answer = match timeout(MEMBER_WAIT, async { request(member.client(&self.options).await?).await })
-            .await
-        {
+        let members = self.members();
+        let Some(member) = members.get(at % members.len().max(1)) else {
+            return Err(Trouble::Silent("none is known".to_owned()));
+        };
+        let answer = match timeout(MEMBER_WAIT, async { request(self.client(member).await?).await }).await {
             Ok(Ok(answer)) => {
                 self.answered_ms.store(self.now_ms(), Ordering::Relaxed);
                 return Ok(answer);
@@ -160,18 +197,20 @@ impl Endpoints {
     }
 }
 
-impl Member {
-    async fn client(&self, options: &ConnectOptions) -> Result<Client, etcd_client::Error> {
-        let mut client = self.client.lock().await;
-        match &*client {
-            Some(client) => Ok(client.clone()),
-            None => {
-                let new = Client::connect([&self.url], Some(options.clone())).await?;
-                *client = Some(new.clone());
-                Ok(new)
-            }
-        }
+fn members_of(urls: Vec<String>) -> Arc<[Arc<Member>]> {
+    urls.into_iter().map(|url| Arc::new(Member { url, client: Mutex::new(None) })).collect()
+}
+
+fn files(tls: &Tls) -> Result<TlsOptions, Error> {
+    let read = |path: &Path| std::fs::read(path).map_err(|error| Error::File(path.to_owned(), error));
+    let mut files = TlsOptions::new().ca_certificate(Certificate::from_pem(read(&tls.authorities)?));
+    if let Some((certificate, key)) = &tls.own {
+        files = files.identity(Identity::from_pem(read(certificate)?, read(key)?));
     }
+    if let Some(name) = &tls.name {
+        files = files.domain_name(name);
+    }
+    Ok(files)
 }
 
 /// Whether another member may answer. Codes of gRPC: <https://grpc.io/docs/guides/status-codes/>.

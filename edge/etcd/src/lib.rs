@@ -7,11 +7,14 @@
 
 mod clock;
 mod endpoints;
+mod members;
 mod presence;
+pub mod process;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod watch;
 
+pub use members::Member;
 pub use presence::Attendance;
 
 use endpoints::Endpoints;
@@ -62,6 +65,8 @@ pub struct Tls {
     pub authorities: PathBuf,
     /// This client's certificate and key, where etcd asks for one.
     pub own: Option<(PathBuf, PathBuf)>,
+    /// The name that etcd's certificates have; nothing: the host of the endpoint.
+    pub name: Option<String>,
 }
 
 /// Why etcd was of no help.
@@ -221,6 +226,21 @@ impl Etcd {
             Some(TxnOpResponse::Get(found)) => Ok(found),
             Some(_) | None => Err(Error::Odd("no answer to a read")),
         }
+    }
+
+    /// Asks these members from now on, one address of each.
+    pub fn set_endpoints(&self, urls: &[String]) {
+        self.endpoints.set(urls);
+    }
+
+    /// The members that are asked.
+    pub fn endpoints(&self) -> Vec<String> {
+        self.endpoints.urls()
+    }
+
+    /// How many members are asked.
+    pub fn endpoint_count(&self) -> usize {
+        self.endpoints.count()
     }
 
     /// The members that do not answer for themselves, or know no leader: their addresses, and what came instead. Asks each of

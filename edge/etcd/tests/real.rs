@@ -296,6 +296,7 @@ fn files(folder: &Path, name: &str) -> Tls {
             write("certificate", own.expect("a certificate").pem()),
             write("key", own_key.serialize_pem()),
         )),
+        name: None,
     }
 }
 
@@ -322,7 +323,7 @@ async fn tls_is_spoken_both_ways_with_the_authorities_that_are_named() {
 
 #[test]
 fn files_for_tls_that_are_not_there_are_named() {
-    let tls = etcd::Tls { authorities: Path::new("/nowhere/ca.pem").to_owned(), own: None };
+    let tls = etcd::Tls { authorities: Path::new("/nowhere/ca.pem").to_owned(), own: None, name: None };
     let options = Options {
         endpoints: vec!["https://127.0.0.1:1".to_owned()],
         prefix: "/t/".to_owned(),

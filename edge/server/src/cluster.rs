@@ -16,6 +16,7 @@ mod keeper;
 mod leave;
 pub mod lock;
 pub mod members;
+mod own_etcd;
 mod progress;
 mod rebuild;
 mod repair;
@@ -93,6 +94,10 @@ pub struct Cluster {
     reports: Mutex<DeviceReports>,
     /// Members of the directory that did not answer when they were last asked.
     silent_members: Mutex<Vec<SilentMember>>,
+    /// Members of etcd as they were last told; nothing before they were, or where etcd tells hosts nothing of them.
+    told_members: Mutex<Option<Vec<::etcd::Member>>>,
+    /// What keeps the process of this host's own member of etcd, where this program does.
+    member: Mutex<Option<::etcd::process::Keeper>>,
     /// Why the directory does not answer, while it does not.
     away: Mutex<Option<Failure>>,
     /// Whether this host has taken itself out of the cluster.
@@ -111,6 +116,8 @@ pub struct Found {
     copy: Option<Arc<Copied>>,
     /// Why the records are those of the copy and not the directory's, if so.
     away: Option<Failure>,
+    /// What keeps the process of this host's own member of etcd.
+    member: Option<::etcd::process::Keeper>,
 }
 
 /// What to do where etcd has lost what it had and this host kept nothing of it.
@@ -141,6 +148,7 @@ pub async fn find(
         DirectoryPlace::Socket(path) => Shared::Remote(Remote::new(path.clone())),
         DirectoryPlace::Etcd(options) => Shared::in_etcd(options, copy.clone())?,
     };
+    let member = member_of(config)?;
     let until = Instant::now() + DIRECTORY_PATIENCE;
     let (changes, away) = loop {
         match directory.watch(None).await {
@@ -183,7 +191,19 @@ pub async fn find(
     if own.cluster()?.is_none() {
         own.set_cluster(cluster)?;
     }
-    Ok(Found { directory, changes, security, copy, away })
+    Ok(Found { directory, changes, security, copy, away, member })
+}
+
+/// Has this host's own member of etcd run, where the cluster runs etcd for itself.
+fn member_of(config: &Config) -> Result<Option<::etcd::process::Keeper>, Failure> {
+    let (Some(_), DirectoryPlace::Etcd(options)) = (config.cluster.member, &config.cluster.directory) else {
+        return Ok(None);
+    };
+    if options.endpoints.is_empty() {
+        return Err(Failure::refused("this host knows no member of etcd, and its configuration names none")
+            .hint("make a cluster with `drystone cluster init --etcd managed`, join one with `drystone host join`, or name the endpoints in [cluster.etcd]"));
+    }
+    crate::managed::keep(&config.data_dir)
 }
 
 /// Refuses to stand alone to a host of a cluster of several: it would take what it holds of the cluster's disks for its own.
@@ -313,6 +333,8 @@ impl Cluster {
             attachments: Mutex::default(),
             reports: Mutex::default(),
             silent_members: Mutex::default(),
+            told_members: Mutex::default(),
+            member: Mutex::new(found.member),
             away: Mutex::new(found.away),
             has_left: AtomicBool::new(false),
             certificates_came: watch::Sender::new(is_certified),
@@ -368,6 +390,7 @@ impl Cluster {
         tokio::spawn(Arc::clone(self).keep_certificate());
         tokio::spawn(Arc::clone(self).keep_attachments());
         tokio::spawn(Arc::clone(self).watch_members());
+        tokio::spawn(Arc::clone(self).tend_members());
         tokio::spawn(Arc::clone(self).be_watched());
         Ok(())
     }
@@ -624,6 +647,7 @@ impl Cluster {
             nbd: config.nbd.iter().map(listen_text).collect(),
             nbd_tls: config.tls.as_ref().is_some_and(|tls| tls.required),
             certificate: self.certificate(),
+            member: self.config().cluster.member.map(|place| ::etcd::process::url_of(place.peers)),
             level: self.view().level.level,
         }
     }

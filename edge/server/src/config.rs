@@ -65,6 +65,17 @@ pub struct ClusterConfig {
     pub resync_latency_percent: u64,
     /// Nodes of this host, each with a thread of its own.
     pub shards: u8,
+    /// Where this host's own member of etcd listens, where the cluster runs etcd by itself.
+    pub member: Option<MemberPlace>,
+}
+
+/// Where a host's own member of etcd listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemberPlace {
+    /// For clients: the cluster's hosts.
+    pub clients: SocketAddr,
+    /// For other members.
+    pub peers: SocketAddr,
 }
 
 /// Where a cluster's directory is.
@@ -83,6 +94,9 @@ impl fmt::Display for DirectoryPlace {
         match self {
             DirectoryPlace::Embedded => "this host".fmt(f),
             DirectoryPlace::Socket(path) => path.display().fmt(f),
+            DirectoryPlace::Etcd(options) if options.endpoints.is_empty() => {
+                write!(f, "an etcd of its own ({})", options.prefix)
+            }
             DirectoryPlace::Etcd(options) => {
                 write!(f, "etcd ({}, {})", options.endpoints.join(" "), options.prefix)
             }
@@ -128,7 +142,9 @@ struct ClusterSection {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EtcdSection {
-    endpoints: Vec<String>,
+    endpoints: Option<Vec<String>>,
+    clients: Option<SocketAddr>,
+    peers: Option<SocketAddr>,
     #[serde(default = "etcd_prefix")]
     prefix: String,
     authorities: Option<PathBuf>,
@@ -405,6 +421,7 @@ impl Config {
         like.http.retain(|one| self.http.contains(one));
         like.cluster.directory.clone_from(&self.cluster.directory);
         like.cluster.peers = self.cluster.peers;
+        like.cluster.member = self.cluster.member;
         like.cluster.fault_domain.clone_from(&self.cluster.fault_domain);
         // That devices are formatted whatever they hold is said at each start.
         for (group, ours) in like.groups.iter_mut().zip(&self.groups) {
@@ -453,11 +470,19 @@ impl Default for ClusterSection {
 
 impl ClusterSection {
     fn read(self, folder: &Path, data_dir: &Path) -> Result<ClusterConfig, Failure> {
+        let mut member = None;
         let directory = match (self.directory.as_deref(), self.etcd) {
             (None, None) => DirectoryPlace::Embedded,
-            (Some("etcd"), Some(etcd)) => DirectoryPlace::Etcd(etcd.read(folder)?),
-            (Some("etcd"), None) => {
-                return Err(Failure::usage("[cluster] directory = \"etcd\" needs [cluster.etcd] endpoints"));
+            (Some("etcd"), etcd) => {
+                let etcd = etcd.unwrap_or_default();
+                match &etcd.endpoints {
+                    Some(_) => DirectoryPlace::Etcd(etcd.read(folder)?),
+                    None => {
+                        let (options, place) = etcd.managed(self.peers, data_dir)?;
+                        member = Some(place);
+                        DirectoryPlace::Etcd(options)
+                    }
+                }
             }
             (_, Some(_)) => {
                 return Err(Failure::usage(
@@ -519,16 +544,73 @@ impl ClusterSection {
             resync_floor,
             resync_latency_percent,
             shards,
+            member,
         })
     }
 }
 
-impl EtcdSection {
-    fn read(self, folder: &Path) -> Result<etcd::Options, Failure> {
-        if self.endpoints.is_empty() {
-            return Err(Failure::usage("[cluster.etcd] endpoints is empty: one of each member is needed"));
+impl Default for EtcdSection {
+    /// The cluster runs etcd by itself.
+    fn default() -> EtcdSection {
+        EtcdSection {
+            endpoints: None,
+            clients: None,
+            peers: None,
+            prefix: etcd_prefix(),
+            authorities: None,
+            certificate: None,
+            key: None,
+            user: None,
+            password_file: None,
         }
-        for endpoint in &self.endpoints {
+    }
+}
+
+/// Where a member of etcd listens for clients, and for other members, if nothing else is said (IANA: etcd-client, etcd-server).
+const ETCD_PORTS: [u16; 2] = [2379, 2380];
+
+impl EtcdSection {
+    /// How hosts reach an etcd that they run themselves, and where this host's member listens.
+    fn managed(
+        self,
+        hosts: Option<SocketAddr>,
+        data_dir: &Path,
+    ) -> Result<(etcd::Options, MemberPlace), Failure> {
+        let is_told = self.authorities.is_some() || self.certificate.is_some() || self.user.is_some();
+        if is_told || self.key.is_some() || self.password_file.is_some() {
+            return Err(Failure::usage(
+                "[cluster.etcd] without endpoints: Drystone runs etcd, with the cluster's own certificates",
+            )
+            .hint("name the endpoints, or take authorities, certificate, key, user and password_file out"));
+        }
+        let address = hosts.map_or_else(|| any_loopback_port().ip(), |peers| peers.ip());
+        let [clients, peers] = ETCD_PORTS.map(|port| SocketAddr::new(address, port));
+        let place =
+            MemberPlace { clients: self.clients.unwrap_or(clients), peers: self.peers.unwrap_or(peers) };
+        for (key, at) in [("clients", place.clients), ("peers", place.peers)] {
+            if at.ip().is_unspecified() || at.port() == 0 {
+                return Err(Failure::usage(format!(
+                    "[cluster.etcd] {key} = \"{at}\": other hosts connect there, so an address of this host and a port are needed"
+                ))
+                .hint(format!("for example {key} = \"10.0.0.1:{}\"", at.port().max(ETCD_PORTS[0]))));
+            }
+        }
+        check_prefix(&self.prefix)?;
+        Ok((crate::managed::options(data_dir, self.prefix)?, place))
+    }
+
+    fn read(self, folder: &Path) -> Result<etcd::Options, Failure> {
+        let endpoints = self.endpoints.unwrap_or_default();
+        if endpoints.is_empty() {
+            return Err(Failure::usage("[cluster.etcd] endpoints is empty: one of each member is needed")
+                .hint("or leave it out: then Drystone runs etcd (`drystone cluster init --etcd managed`)"));
+        }
+        if self.clients.is_some() || self.peers.is_some() {
+            return Err(Failure::usage(
+                "[cluster.etcd] clients and peers are of an etcd that Drystone runs; endpoints are named, so it does not",
+            ));
+        }
+        for endpoint in &endpoints {
             let is_plain = endpoint.starts_with("http://");
             if !is_plain && !endpoint.starts_with("https://") {
                 return Err(Failure::usage(format!(
@@ -541,12 +623,7 @@ impl EtcdSection {
                 )));
             }
         }
-        if !self.prefix.starts_with('/') || !self.prefix.ends_with('/') || self.prefix.len() < 3 {
-            return Err(Failure::usage(format!(
-                "[cluster.etcd] prefix = \"{}\" does not begin and end with a slash and a name between",
-                self.prefix
-            )));
-        }
+        check_prefix(&self.prefix)?;
         let own = match (self.certificate, self.key) {
             (Some(certificate), Some(key)) => Some((folder.join(certificate), folder.join(key))),
             (None, None) => None,
@@ -571,9 +648,21 @@ impl EtcdSection {
                 return Err(Failure::usage("[cluster.etcd] user and password_file go together"));
             }
         };
-        let tls =
-            self.authorities.map(|authorities| etcd::Tls { authorities: folder.join(authorities), own });
-        Ok(etcd::Options { endpoints: self.endpoints, prefix: self.prefix, tls, user })
+        let tls = self.authorities.map(|authorities| etcd::Tls {
+            authorities: folder.join(authorities),
+            own,
+            name: None,
+        });
+        Ok(etcd::Options { endpoints, prefix: self.prefix, tls, user })
+    }
+}
+
+fn check_prefix(prefix: &str) -> Result<(), Failure> {
+    match prefix.starts_with('/') && prefix.ends_with('/') && prefix.len() > 2 {
+        true => Ok(()),
+        false => Err(Failure::usage(format!(
+            "[cluster.etcd] prefix = \"{prefix}\" does not begin and end with a slash and a name between"
+        ))),
     }
 }
 

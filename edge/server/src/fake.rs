@@ -132,7 +132,7 @@ impl Fake {
             used_bytes: 4096,
             size: new.size,
             reservation: new.reservation,
-            description: base::checksum::crc32c(&new.disk_record),
+            description: base::checksum::crc32c(&new.disk_label),
         };
         let components = self.components.iter().map(|(id, new)| (*id, held(new)));
         ClusterState { components: components.collect(), ..ClusterState::default() }

@@ -3,15 +3,17 @@
 //! Used by `cluster init` on a host that does not run, and by a host that serves. Every step can be repeated: an attempt that was
 //! cut short is gone on with, or what it left is replaced. Must never replace the records of a cluster that any host uses.
 
-use crate::config::{Config, DirectoryPlace};
+use crate::config::{Config, DirectoryPlace, MemberPlace};
 use crate::control::now_seconds;
 use crate::directory::HostStore;
 use crate::directory::shared::record::{Authorities, AuthorityRecord, DISKS};
 use crate::directory::shared::{Alone, ClusterRecord, Entry, InEtcd, first_generation};
-use crate::failure::Failure;
-use crate::security;
+use crate::failure::{Code, Failure};
+use crate::limits::{DIRECTORY_RETRY, MEMBER_START_WAIT};
+use crate::{managed, security};
 use base::{ClusterId, HostId};
-use std::time::SystemTime;
+use etcd::process::{Keeper, url_of};
+use std::time::{Instant, SystemTime};
 use trust::{Anchors, Authority, KeyPair, Store};
 
 /// What a host that stood alone has kept: its records, and the version of the last change.
@@ -22,27 +24,60 @@ pub struct Founding<'a> {
     config: &'a Config,
     own: &'a HostStore,
     store: Store,
-    etcd: InEtcd,
+    place: etcd::Options,
+    /// Where this host's member listens of an etcd that the cluster is to run for itself.
+    member: Option<MemberPlace>,
     name: String,
 }
 
 impl<'a> Founding<'a> {
-    /// The cluster that a configuration describes; named as its prefix in etcd, if nothing else is said.
+    /// The cluster that a configuration describes; named as its prefix in etcd, if nothing else is said. `is_managed`: it is to run etcd
+    /// for itself.
     ///
     /// # Errors
-    /// When the configuration names no etcd, or the name is none.
-    pub fn of(config: &'a Config, own: &'a HostStore, name: Option<&str>) -> Result<Founding<'a>, Failure> {
+    /// When the configuration names no etcd, or one where the cluster is to run it, or the name is none.
+    pub fn of(
+        config: &'a Config,
+        own: &'a HostStore,
+        name: Option<&str>,
+        is_managed: bool,
+    ) -> Result<Founding<'a>, Failure> {
         let DirectoryPlace::Etcd(place) = &config.cluster.directory else {
             return Err(Failure::usage(
                 "the configuration names no etcd: a cluster of several hosts needs one",
             )
-            .hint("set [cluster] directory = \"etcd\" and [cluster.etcd] endpoints"));
+            .hint("set [cluster] directory = \"etcd\", and [cluster.etcd] endpoints or `--etcd managed`"));
         };
+        match (config.cluster.member, is_managed) {
+            (None, true) => {
+                return Err(Failure::usage(
+                    "the configuration names the endpoints of an etcd: it is not Drystone's to run",
+                )
+                .hint("take endpoints out of [cluster.etcd], or leave --etcd managed out"));
+            }
+            (Some(_), false) => {
+                return Err(Failure::usage("the configuration names no endpoints of etcd")
+                    .hint("name them in [cluster.etcd], or have Drystone run etcd on the first three hosts: --etcd managed"));
+            }
+            (Some(_), true) | (None, false) => {}
+        }
         let by_prefix = || place.prefix.trim_matches('/').rsplit('/').next().unwrap_or_default();
         let name = name.unwrap_or_else(by_prefix).to_owned();
         crate::name::check_name(&name)?;
-        let (store, etcd) = (security::store_of(&config.data_dir), InEtcd::new(place)?);
-        Ok(Founding { config, own, store, etcd, name })
+        let (store, member) = (security::store_of(&config.data_dir), config.cluster.member);
+        Ok(Founding { config, own, store, place: place.clone(), member, name })
+    }
+
+    /// How etcd is reached; the member that this host runs, once it does.
+    pub fn place(&self) -> etcd::Options {
+        match self.member {
+            Some(member) => etcd::Options { endpoints: vec![url_of(member.clients)], ..self.place.clone() },
+            None => self.place.clone(),
+        }
+    }
+
+    fn etcd(&self) -> Result<InEtcd, Failure> {
+        InEtcd::new(&self.place())
     }
 
     /// What people call the cluster.
@@ -55,11 +90,54 @@ impl<'a> Founding<'a> {
     /// # Errors
     /// When it does not.
     pub async fn check(&self, is_former: bool) -> Result<(), Failure> {
+        match self.member {
+            Some(place) => managed::check(&self.config.data_dir, place),
+            None => self.check_room(is_former).await,
+        }
+    }
+
+    async fn check_room(&self, is_former: bool) -> Result<(), Failure> {
         match is_former {
             // What an interrupted attempt left is removed by the next.
-            true => self.etcd.ground(Some(self.alone()?)).await.map(drop),
-            false => self.etcd.check_free().await,
+            true => self.etcd()?.ground(Some(self.alone()?)).await.map(drop),
+            false => self.etcd()?.check_free().await,
         }
+    }
+
+    /// Has this host run the first member of etcd, if the cluster is to run it for itself, and waits until that answers. What is given
+    /// keeps its process; nothing where another process does.
+    ///
+    /// # Errors
+    /// When the member does not start, or has another cluster's records.
+    pub async fn run_member(
+        &self,
+        is_former: bool,
+        authority: &Authority,
+    ) -> Result<Option<Keeper>, Failure> {
+        let Some(place) = self.member else { return Ok(None) };
+        let data_dir = &self.config.data_dir;
+        let folder = managed::folder_of(data_dir);
+        let failed = managed::failed(&folder);
+        if folder.spec().map_err(&failed)?.is_none() {
+            let spec = managed::spec(data_dir, place, (authority.cluster(), self.own.host), Vec::new());
+            folder.run(&spec, &authority.certificate_pem()).map_err(&failed)?;
+        }
+        folder.set_endpoints(&self.place().endpoints).map_err(&failed)?;
+        let keeper = managed::keep(data_dir)?;
+        let etcd = self.etcd()?;
+        let until = Instant::now() + MEMBER_START_WAIT;
+        while let Err(error) = etcd.etcd.get("").await {
+            if Instant::now() >= until {
+                return Err(Failure::new(
+                    Code::Unreachable,
+                    format!("the member of etcd on this host does not start: {error}"),
+                )
+                .hint(format!("see what it says in {}, and try again", folder.log().display())));
+            }
+            tokio::time::sleep(DIRECTORY_RETRY).await;
+        }
+        self.check_room(is_former).await?;
+        Ok(keeper)
     }
 
     fn alone(&self) -> Result<Alone, Failure> {
@@ -128,9 +206,9 @@ impl<'a> Founding<'a> {
         match former {
             Some((records, _)) => {
                 let whose = (self.alone()?, self.config.name.as_str());
-                self.etcd.take_over(&record, whose, records, &authorities).await?;
+                self.etcd()?.take_over(&record, whose, records, &authorities).await?;
             }
-            None => self.etcd.make(&record, &authorities).await?,
+            None => self.etcd()?.make(&record, &authorities).await?,
         }
         Ok(record)
     }

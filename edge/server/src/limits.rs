@@ -87,6 +87,16 @@ pub const EVENT_FILE_BYTES_MAX: u64 = 4 << 20;
 pub const EVENTS_RETRY: Duration = Duration::from_secs(5);
 /// How often a host looks whether each member of etcd answers: a member that restarts is back sooner or is worth a word.
 pub const MEMBERS_PERIOD: Duration = Duration::from_secs(10);
+/// How often a host looks which members an etcd has that the cluster runs for itself.
+pub const MEMBER_LOOK_PERIOD: Duration = Duration::from_secs(1);
+/// Looks in a row that must not find a host's member in the list before it is taken for taken out.
+pub const MEMBER_GONE_LOOKS: u32 = 3;
+/// The time between two members that are started anew because the authorities have changed: a start takes about a second.
+pub const MEMBER_RESTART_PAUSE: Duration = Duration::from_secs(5);
+/// Failures in a row of what is to be done about members before people are told: etcd takes another one only some seconds after the last.
+pub const MEMBER_FAILURES_TOLD: u32 = 30;
+/// How long the first member may take to answer.
+pub const MEMBER_START_WAIT: Duration = Duration::from_secs(30);
 /// How often the host that decides for the cluster, or a host alone, looks for what has become wrong or is well again.
 pub const HEALTH_PERIOD: Duration = Duration::from_secs(10);
 /// How long a client that wants a disk that another host has is kept waiting before it is refused: that host may be about to

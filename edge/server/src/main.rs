@@ -21,6 +21,7 @@ mod host;
 mod limits;
 mod lock;
 mod log;
+mod managed;
 mod name;
 mod release;
 mod sampler;

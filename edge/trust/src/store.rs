@@ -125,6 +125,21 @@ impl Store {
         &self.folder
     }
 
+    /// The file of the authorities that are believed, PEM.
+    pub fn authorities_file(&self) -> PathBuf {
+        self.path(AUTHORITIES)
+    }
+
+    /// The file of the certificate, PEM.
+    pub fn certificate_file(&self) -> PathBuf {
+        self.path(CERTIFICATE)
+    }
+
+    /// The file of its key, PEM.
+    pub fn key_file(&self) -> PathBuf {
+        self.path(KEY)
+    }
+
     /// Whether a certificate is there, readable or not.
     pub fn has_identity(&self) -> bool {
         self.path(CERTIFICATE).exists()

@@ -51,7 +51,7 @@ impl World {
             promised: 0,
             watermark: WriteId::default(),
             is_deleting: false,
-            disk_record: vec![number as u8; 20],
+            disk_label: vec![number as u8; 20],
         };
         let component = Component { id: record.id, member, parts, key: None, is_deleting: false };
         self.components.insert(number, component);

@@ -210,7 +210,7 @@ impl Bed {
             device: component.device,
             size,
             reservation: 0,
-            disk_record: Vec::new(),
+            disk_label: Vec::new(),
         };
         let none = Overload { writers: 0, seek_ns: 0, bandwidth: 1 << 30, log_size: 0, seconds: 0 };
         let mut out = Vec::new();

@@ -52,7 +52,7 @@ impl World {
         if group.member_of(device).is_some() && !group.finish_remove(device) {
             return;
         }
-        let Some(new_place) = group.free_place() else { return };
+        let Some(new_place) = group.free_index() else { return };
         let numbers: Vec<u32> = self.components.keys().copied().filter(of_lost).collect();
         for number in numbers {
             self.components.remove(&number);
@@ -67,7 +67,7 @@ impl World {
         self.note("renewed", u64::from(new_place));
         let new = DeviceId(FIRST_NEW + u128::from(self.summary.renewed));
         let former = self.superblocks[place as usize].clone();
-        self.superblocks[place as usize] = Superblock::empty_place(&self.superblocks[0], place);
+        self.superblocks[place as usize] = Superblock::vacant(&self.superblocks[0], place);
         let own = Superblock { device: new, index: new_place, ..former };
         let size = self.devices[place as usize].size;
         match self.superblocks.get_mut(new_place as usize) {

@@ -13,8 +13,8 @@ use diskgroup::format::anchor::anchor_offset;
 use diskgroup::format::batch::HEADER_BLOCKS_MAX;
 use diskgroup::format::superblock::Superblock;
 use diskgroup::{
-    Answer, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Op, Origin, Output, Rule, Settings,
-    Share, Shares,
+    Completion, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Op, Origin, Output, Rule,
+    Settings, Share, Shares,
 };
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
@@ -464,7 +464,7 @@ impl World {
         self.operations.clear();
     }
 
-    fn done(&mut self, op: Op, result: Result<Answer, GroupError>) {
+    fn done(&mut self, op: Op, result: Result<Completion, GroupError>) {
         self.summary.answered += 1;
         let Some(operation) = self.operations.remove(&op.0) else {
             return self.fail(format!("operation {op:?} was answered twice"));
@@ -490,13 +490,13 @@ impl World {
                 }
                 keys.iter().for_each(|key| self.model.refuse(*key));
             }
-            (Operation::Changed { expected, .. }, Ok(Answer::Changed { parts, next })) => {
+            (Operation::Changed { expected, .. }, Ok(Completion::Changed { parts, next })) => {
                 if let Err(why) = Ledger::check_changed(&expected, &parts, next) {
                     self.fail(why);
                 }
             }
             (Operation::Changed { component, .. }, Err(error)) => self.check_error(component, error),
-            (Operation::Read { first, count, began }, Ok(Answer::Data(pieces, _))) => {
+            (Operation::Read { first, count, began }, Ok(Completion::Data(pieces, _))) => {
                 self.check_read(first, count, began, &pieces);
             }
             (Operation::Read { first, count, .. }, Err(error)) => {
@@ -505,7 +505,7 @@ impl World {
                 }
                 self.check_error(first.0, error);
             }
-            (Operation::Create { component }, Ok(Answer::Component(key))) => {
+            (Operation::Create { component }, Ok(Completion::Component(key))) => {
                 self.components.get_mut(&component).expect("it was made").key = Some(key);
             }
             (Operation::Create { component }, Err(error)) => {

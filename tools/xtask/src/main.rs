@@ -2,8 +2,11 @@
 //!
 //! Relies on cargo alone. Must never be part of the product and never change a file but where a command says so.
 
+mod attributes;
+mod imports;
 mod package;
 mod rules;
+mod sources;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -12,7 +15,8 @@ use std::process::{Command, ExitCode};
 const HELP: &str = "\
 cargo xtask <command>
 
-  tidy                        check the arrows between crates, purity of core/, dependencies, sizes, comments
+  tidy                        check the arrows between crates, circles of imports, purity of core/, dependencies, sizes, comments
+  imports CRATE [--dot]       print which file of a crate imports from which, and the circles
   ci                          formatting, clippy, tidy and all tests
   sim --seeds N [--seed S]    run the simulator: N worlds from seed S on (default 1)
   model [--each-rule]         check the replication protocol state by state; `model --help` tells the sizes
@@ -26,6 +30,7 @@ fn main() -> ExitCode {
     let root = repository();
     match arguments.first().map(String::as_str) {
         Some("tidy") => report(tidy::tidy(&root)),
+        Some("imports") => print(imports::run(&root, &arguments[1..])),
         Some("ci") => ci(&root),
         Some("sim") => tool(&root, "sim", &arguments[1..]),
         Some("model") => tool(&root, "model", &arguments[1..]),
@@ -68,6 +73,16 @@ fn report(found: Result<Vec<tidy::Breach>, String>) -> ExitCode {
             eprintln!("tidy: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn print(text: Result<String, String>) -> ExitCode {
+    match text {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => usage(&error),
     }
 }
 

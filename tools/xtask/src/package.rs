@@ -5,9 +5,11 @@
 //! Must never install anything or touch what lies outside its folder.
 
 mod about;
+mod outside;
 mod third_party;
 
 use about::About;
+use outside::{files_in, output};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -187,16 +189,6 @@ fn control(root: &Path, tree: &Path, about: &About, depends: &str) -> Result<(),
         .try_for_each(|name| copy(&root.join("packaging/debian").join(name), &control.join(name), 0o755))
 }
 
-/// The files of a folder, in order of their names.
-fn files_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let failed = |error| format!("list {}: {error}", folder.display());
-    let entries = fs::read_dir(folder).map_err(failed)?;
-    let mut paths: Vec<PathBuf> =
-        entries.map(|entry| entry.map(|entry| entry.path()).map_err(failed)).collect::<Result<_, _>>()?;
-    paths.sort();
-    Ok(paths)
-}
-
 /// The files below a folder, in order.
 fn all_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
@@ -235,16 +227,6 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 fn write_compressed(path: &Path, text: &str) -> Result<(), String> {
     write(path, text)?;
     output(Command::new("gzip").args(["-9", "-n", "-f"]).arg(path)).map(|_| ())
-}
-
-/// What a program prints; what it complains of is the error if it fails.
-fn output(command: &mut Command) -> Result<String, String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let done = command.env("LC_ALL", "C.UTF-8").output().map_err(|error| format!("run {name}: {error}"))?;
-    if !done.status.success() {
-        return Err(format!("{name}: {} {}", done.status, String::from_utf8_lossy(&done.stderr)));
-    }
-    String::from_utf8(done.stdout).map_err(|error| format!("what {name} printed: {error}"))
 }
 
 #[cfg(test)]

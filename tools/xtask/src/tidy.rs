@@ -2,37 +2,17 @@
 //!
 //! Every check is a function of text, so that the tests can show on small trees that a breach is refused.
 
+mod breach;
+mod circles;
 mod crates;
 mod purity;
 mod source;
 
-use std::fmt;
+use crate::sources;
+pub use breach::Breach;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-
-/// A rule that is broken somewhere.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Breach {
-    /// The file, from the root of the repository.
-    pub path: PathBuf,
-    /// The line, from 1 on.
-    pub line: usize,
-    /// What was found, and the way out.
-    pub message: String,
-}
-
-impl Breach {
-    fn new(path: &Path, line: usize, message: impl Into<String>) -> Breach {
-        Breach { path: path.to_path_buf(), line, message: message.into() }
-    }
-}
-
-impl fmt::Display for Breach {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.path.display(), self.line, self.message)
-    }
-}
 
 /// Folders that hold Rust code of ours.
 const FOLDERS: [&str; 4] = ["core", "edge", "tools", "fuzz"];
@@ -42,6 +22,7 @@ pub fn tidy(root: &Path) -> Result<Vec<Breach>, String> {
     let metadata = metadata(root)?;
     let mut breaches = crates::check(root, &metadata)?;
     breaches.extend(check_sources(root)?);
+    breaches.extend(circles::check(root)?);
     Ok(breaches)
 }
 
@@ -49,9 +30,8 @@ pub fn tidy(root: &Path) -> Result<Vec<Breach>, String> {
 fn check_sources(root: &Path) -> Result<Vec<Breach>, String> {
     let mut paths = Vec::new();
     for folder in FOLDERS {
-        collect(&root.join(folder), &mut paths)?;
+        paths.extend(sources::below(&root.join(folder))?);
     }
-    paths.sort();
     let mut breaches = Vec::new();
     for path in paths {
         let text = fs::read_to_string(&path).map_err(|error| format!("read {}: {error}", path.display()))?;
@@ -59,25 +39,6 @@ fn check_sources(root: &Path) -> Result<Vec<Breach>, String> {
         breaches.extend(source::check(relative, &text));
     }
     Ok(breaches)
-}
-
-/// Adds the Rust files below `folder`; a folder that is not there has none.
-fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<(), String> {
-    if !folder.exists() {
-        return Ok(());
-    }
-    let failed = |error| format!("list {}: {error}", folder.display());
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.is_dir() {
-            if path.file_name().is_none_or(|name| name != "target") {
-                collect(&path, paths)?;
-            }
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            paths.push(path);
-        }
-    }
-    Ok(())
 }
 
 /// What cargo says of our own crates.

@@ -1,7 +1,7 @@
 //! Disks of which a component holds acknowledged changes that those which count lack (docs/design/0023): a person decides which copies
 //! are kept. Must never choose by itself.
 
-use super::{Change, DiskRecord, Objection};
+use super::{DiskRecord, Objection, Transition};
 use crate::view::View;
 use crate::words::listed;
 use base::{ComponentId, HostId};
@@ -13,7 +13,7 @@ impl DiskRecord {
     ///
     /// # Errors
     /// When the disk has not diverged, or the host has no copy of a place that has.
-    pub fn resolve(&self, host: HostId) -> Result<Change, Objection> {
+    pub fn resolve(&self, host: HostId) -> Result<Transition, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
         loop {

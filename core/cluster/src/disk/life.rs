@@ -1,6 +1,7 @@
 //! A disk's way from its plan to its end, and what its owner and people change of it.
 
-use super::{Change, DiskRecord, DiskState, Nodes, Objection, node_of};
+use super::parts::DiskState;
+use super::{DiskRecord, Nodes, Objection, Transition, node_of};
 use crate::attaching::Access;
 use base::{DiskId, WriteId};
 use placement::{Plan, Policy};
@@ -29,7 +30,7 @@ impl DiskRecord {
     ///
     /// # Errors
     /// When no node serves one of the plan's devices.
-    pub fn create(new: NewDisk, plan: &Plan, nodes: &Nodes) -> Result<Change, Objection> {
+    pub fn create(new: NewDisk, plan: &Plan, nodes: &Nodes) -> Result<Transition, Objection> {
         let mut members = Vec::new();
         for (place, copies) in plan.layout.places() {
             for copy in copies {
@@ -58,15 +59,15 @@ impl DiskRecord {
             surplus: None,
             debts: plan.debts.clone(),
         };
-        let change = record.changed(record.clone());
-        Ok(Change { create: change.record.components(), ..change })
+        let transition = record.changed(record.clone());
+        Ok(Transition { create: transition.record.components(), ..transition })
     }
 
     /// All components are there: the disk can be used.
     ///
     /// # Errors
     /// When the disk is not being made.
-    pub fn activate(&self) -> Result<Change, Objection> {
+    pub fn activate(&self) -> Result<Transition, Objection> {
         match self.state {
             DiskState::Creating => Ok(self.changed(DiskRecord { state: DiskState::Active, ..self.clone() })),
             DiskState::Active | DiskState::Deleting => Err(Objection::State(self.state)),
@@ -78,11 +79,11 @@ impl DiskRecord {
     ///
     /// # Errors
     /// When it goes already.
-    pub fn begin_delete(&self) -> Result<Change, Objection> {
+    pub fn begin_delete(&self) -> Result<Transition, Objection> {
         match self.state {
             DiskState::Creating | DiskState::Active => {
-                let change = self.changed(DiskRecord { state: DiskState::Deleting, ..self.clone() });
-                Ok(Change { delete: change.record.deletions(), ..change })
+                let transition = self.changed(DiskRecord { state: DiskState::Deleting, ..self.clone() });
+                Ok(Transition { delete: transition.record.deletions(), ..transition })
             }
             DiskState::Deleting => Err(Objection::State(self.state)),
         }
@@ -92,37 +93,37 @@ impl DiskRecord {
     ///
     /// # Errors
     /// When the disk is not there.
-    pub fn rename(&self, name: &str) -> Result<Change, Objection> {
+    pub fn rename(&self, name: &str) -> Result<Transition, Objection> {
         self.expect_active()?;
-        let change = self.changed(DiskRecord { name: name.to_owned(), ..self.clone() });
-        Ok(Change { update: change.record.components(), ..change })
+        let transition = self.changed(DiskRecord { name: name.to_owned(), ..self.clone() });
+        Ok(Transition { update: transition.record.components(), ..transition })
     }
 
     /// The disk may only be read from now on.
     ///
     /// # Errors
     /// When the disk is not there.
-    pub fn forbid_writes(&self) -> Result<Change, Objection> {
+    pub fn forbid_writes(&self) -> Result<Transition, Objection> {
         self.expect_active()?;
-        let change = self.changed(DiskRecord { read_only: true, ..self.clone() });
-        Ok(Change { update: change.record.components(), ..change })
+        let transition = self.changed(DiskRecord { read_only: true, ..self.clone() });
+        Ok(Transition { update: transition.record.components(), ..transition })
     }
 
     /// The disk may be written from now on.
     ///
     /// # Errors
     /// When the disk is not there.
-    pub fn allow_writes(&self) -> Result<Change, Objection> {
+    pub fn allow_writes(&self) -> Result<Transition, Objection> {
         self.expect_active()?;
-        let change = self.changed(DiskRecord { read_only: false, ..self.clone() });
-        Ok(Change { update: change.record.components(), ..change })
+        let transition = self.changed(DiskRecord { read_only: false, ..self.clone() });
+        Ok(Transition { update: transition.record.components(), ..transition })
     }
 
     /// Others may attach to the disk from now on, or at more hosts, or at fewer.
     ///
     /// # Errors
     /// When the disk is not there.
-    pub fn with_access(&self, access: Access) -> Result<Change, Objection> {
+    pub fn with_access(&self, access: Access) -> Result<Transition, Objection> {
         self.expect_active()?;
         Ok(self.changed(DiskRecord { access, ..self.clone() }))
     }
@@ -133,7 +134,7 @@ impl DiskRecord {
     /// # Errors
     /// When the roster names other components, goes back to an earlier epoch, or leaves a place without an active
     /// component.
-    pub fn with_roster(&self, roster: &Roster) -> Result<Change, Objection> {
+    pub fn with_roster(&self, roster: &Roster) -> Result<Transition, Objection> {
         let of = |roster: &Roster| -> Vec<_> {
             roster.members.iter().map(|one| (one.place, one.component, one.node, one.role)).collect()
         };
@@ -152,6 +153,6 @@ impl DiskRecord {
         let mut update =
             if next.roster.members == self.roster.members { Vec::new() } else { self.components() };
         update.retain(|(_, new)| joins(new));
-        Ok(Change { update, ..self.changed(next.clone()) })
+        Ok(Transition { update, ..self.changed(next.clone()) })
     }
 }

@@ -1,6 +1,7 @@
 //! Components that come: for others that are lost or shall leave, and as further copies.
 
-use super::{Change, DiskRecord, Incoming, Objection, seated};
+use super::parts::{Growth, Incoming};
+use super::{DiskRecord, Objection, Transition, seated};
 use crate::limits::PLACE_MEMBERS_MAX;
 use base::{ComponentId, NodeId, WriteId};
 use layout::{Component, Layout};
@@ -12,7 +13,7 @@ impl DiskRecord {
     ///
     /// # Errors
     /// When one of them does not fit beside what is there.
-    pub fn begin_incoming(&self, coming: &[(NodeId, Incoming)]) -> Result<Change, Objection> {
+    pub fn begin_incoming(&self, coming: &[(NodeId, Incoming)]) -> Result<Transition, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
         let (mut create, fitted) = (Vec::new(), self.fitted());
@@ -32,14 +33,14 @@ impl DiskRecord {
             next.roster.members.insert(behind, member);
             create.push((*node, next.new_component(usize::from(one.place), &one.component, &fitted)));
         }
-        Ok(Change { create, ..self.changed(next) })
+        Ok(Transition { create, ..self.changed(next) })
     }
 
     /// The component is active: it takes its seat, and what it replaces goes.
     ///
     /// # Errors
     /// When it does not come, or has not all that was acknowledged.
-    pub fn finish_incoming(&self, component: ComponentId) -> Result<Change, Objection> {
+    pub fn finish_incoming(&self, component: ComponentId) -> Result<Transition, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
         let one = next.take_incoming(component)?;
@@ -53,15 +54,15 @@ impl DiskRecord {
         let seat = one.replaces.and_then(|lost| self.stand_in_for(lost)).map(|one| one.component.id);
         let gone = one.replaces.into_iter().chain(seat).map(|id| (self.node(id), id)).collect();
         next.drop_stand_ins();
-        let change = self.changed(next);
-        Ok(Change { update: change.record.components(), delete: gone, ..change })
+        let transition = self.changed(next);
+        Ok(Transition { update: transition.record.components(), delete: gone, ..transition })
     }
 
     /// The component does not come after all.
     ///
     /// # Errors
     /// When it does not come anyway, or is the only one of its place that counts.
-    pub fn cancel_incoming(&self, component: ComponentId) -> Result<Change, Objection> {
+    pub fn cancel_incoming(&self, component: ComponentId) -> Result<Transition, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
         let one = next.take_incoming(component)?;
@@ -69,7 +70,7 @@ impl DiskRecord {
         if next.active_count(usize::from(one.place)) == 0 {
             return Err(Objection::LastCopy(component));
         }
-        Ok(Change { delete: vec![(self.node(component), component)], ..self.changed(next) })
+        Ok(Transition { delete: vec![(self.node(component), component)], ..self.changed(next) })
     }
 
     /// A lost copy that does not come back leaves the layout without another in its place. What the policy then lacks is a debt,
@@ -77,7 +78,7 @@ impl DiskRecord {
     ///
     /// # Errors
     /// When it is not lost, another is on its way to its seat or stands in for it, or nothing else of its place counts.
-    pub fn give_up(&self, component: ComponentId) -> Result<Change, Objection> {
+    pub fn give_up(&self, component: ComponentId) -> Result<Transition, Objection> {
         self.expect_active()?;
         let standing = self
             .layout
@@ -104,7 +105,7 @@ impl DiskRecord {
         if next.active_count(place) == 0 {
             return Err(Objection::LastCopy(component));
         }
-        Ok(Change { delete: vec![(self.node(component), component)], ..self.changed(next) })
+        Ok(Transition { delete: vec![(self.node(component), component)], ..self.changed(next) })
     }
 
     fn take_incoming(&mut self, component: ComponentId) -> Result<Incoming, Objection> {
@@ -126,7 +127,7 @@ impl DiskRecord {
                 return Err(Objection::AlreadyReplaced(lost));
             }
         }
-        let is_grown = |growth: &super::Growth| growth.nodes.contains_key(&component.id);
+        let is_grown = |growth: &Growth| growth.nodes.contains_key(&component.id);
         let is_taken = self.component(component.id).is_some() || self.growth.as_ref().is_some_and(is_grown);
         if component.id == ComponentId(0) || is_taken {
             return unfit("its id is taken");

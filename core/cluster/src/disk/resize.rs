@@ -4,7 +4,8 @@
 //! its place for good, and one that was away while the disk shrank is brought up to date like after any other change
 //! (docs/design/0009).
 
-use super::{Change, DiskRecord, Growth, Nodes, Objection, node_of};
+use super::parts::Growth;
+use super::{DiskRecord, Nodes, Objection, Transition, node_of};
 use base::units::SECTOR_SIZE;
 use base::{ComponentId, WriteId};
 use layout::Component;
@@ -25,7 +26,7 @@ impl DiskRecord {
         nodes: &Nodes,
         ids: &mut impl FnMut() -> ComponentId,
         seed: u64,
-    ) -> Result<Change, Objection> {
+    ) -> Result<Transition, Objection> {
         self.expect_active()?;
         if self.growth.is_some() {
             return Err(Objection::Growth("the disk is growing already"));
@@ -46,20 +47,20 @@ impl DiskRecord {
                 new.insert(component.id, node_of(nodes, component.device)?);
             }
         }
-        let change = self.changed(DiskRecord {
+        let transition = self.changed(DiskRecord {
             growth: Some(Growth { size, layout, nodes: new.clone() }),
             ..self.clone()
         });
         let (create, update) =
-            change.record.components().into_iter().partition(|(_, one)| new.contains_key(&one.id));
-        Ok(Change { create, update, ..change })
+            transition.record.components().into_iter().partition(|(_, one)| new.contains_key(&one.id));
+        Ok(Transition { create, update, ..transition })
     }
 
     /// All components that count are there and large enough: the disk has its new size.
     ///
     /// # Errors
     /// When the disk does not grow.
-    pub fn finish_growth(&self) -> Result<Change, Objection> {
+    pub fn finish_growth(&self) -> Result<Transition, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
         let Some(growth) = next.growth.take() else {
@@ -83,15 +84,15 @@ impl DiskRecord {
         next.layout = growth.layout;
         next.size = growth.size;
         next.fit_incoming();
-        let change = self.changed(next);
-        Ok(Change { update: change.record.components(), ..change })
+        let transition = self.changed(next);
+        Ok(Transition { update: transition.record.components(), ..transition })
     }
 
     /// The disk keeps its size after all; what was made for it goes. Components that became larger stay so, all of them.
     ///
     /// # Errors
     /// When the disk does not grow.
-    pub fn cancel_growth(&self) -> Result<Change, Objection> {
+    pub fn cancel_growth(&self) -> Result<Transition, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
         let Some(growth) = next.growth.take() else {
@@ -102,8 +103,8 @@ impl DiskRecord {
             next.fit_incoming();
         }
         let delete = growth.nodes.into_iter().map(|(id, node)| (node, id)).collect();
-        let change = self.changed(next);
-        Ok(Change { update: change.record.components(), delete, ..change })
+        let transition = self.changed(next);
+        Ok(Transition { update: transition.record.components(), delete, ..transition })
     }
 
     /// The disk ends earlier: what lies behind is lost, and is to be given back before
@@ -111,7 +112,7 @@ impl DiskRecord {
     ///
     /// # Errors
     /// When it is growing, or not larger.
-    pub fn shrink(&self, size: u64) -> Result<Change, Objection> {
+    pub fn shrink(&self, size: u64) -> Result<Transition, Objection> {
         self.expect_active()?;
         if self.growth.is_some() {
             return Err(Objection::Growth("the disk is growing"));
@@ -120,15 +121,15 @@ impl DiskRecord {
             return Err(Objection::Size { wanted: "shrunk", size: self.size, found: size });
         }
         let surplus = Some(self.surplus.unwrap_or(self.size));
-        let change = self.changed(DiskRecord { size, surplus, ..self.clone() });
-        Ok(Change { update: change.record.components(), ..change })
+        let transition = self.changed(DiskRecord { size, surplus, ..self.clone() });
+        Ok(Transition { update: transition.record.components(), ..transition })
     }
 
     /// Behind the end of the disk nothing stands any more.
     ///
     /// # Errors
     /// When there was nothing to give back.
-    pub fn finish_shrink(&self) -> Result<Change, Objection> {
+    pub fn finish_shrink(&self) -> Result<Transition, Objection> {
         self.expect_active()?;
         match self.surplus {
             Some(_) => Ok(self.changed(DiskRecord { surplus: None, ..self.clone() })),

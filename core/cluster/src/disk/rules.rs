@@ -2,7 +2,8 @@
 //!
 //! Copies come and go, and what is set aside changes. No blocks move between columns: that would be a new disk.
 
-use super::{Change, DiskRecord, Incoming, Nodes, Objection, Reason, node_of};
+use super::parts::{Incoming, Reason};
+use super::{DiskRecord, Nodes, Objection, Transition, node_of};
 use base::{ComponentId, DeviceId, HostId, NodeId};
 use placement::{Addition, Breach, Debt, DeviceSpace, Policy, add_copies, check, check_reservation};
 use replication::Member;
@@ -22,7 +23,7 @@ impl DiskRecord {
         nodes: &Nodes,
         ids: &mut impl FnMut() -> ComponentId,
         seed: u64,
-    ) -> Result<Change, Objection> {
+    ) -> Result<Transition, Objection> {
         self.expect_active()?;
         policy.check_supported().map_err(placement::Cause::Unsupported).map_err(Objection::Cause)?;
         if self.growth.is_some() {
@@ -38,11 +39,11 @@ impl DiskRecord {
         next.set_reservation(devices)?;
         let coming = next.copies_to_come(devices, nodes, ids, seed)?;
         let begun = next.begin_incoming(&coming)?;
-        let change = self.changed(begun.record);
+        let transition = self.changed(begun.record);
         let is_new: BTreeSet<ComponentId> = begun.create.iter().map(|(_, one)| one.id).collect();
-        let mut update = change.record.components();
+        let mut update = transition.record.components();
         update.retain(|(_, one)| !is_new.contains(&one.id));
-        Ok(Change { create: begun.create, update, delete, ..change })
+        Ok(Transition { create: begun.create, update, delete, ..transition })
     }
 
     /// The copies that the policy asks for beyond those that are there or come.

@@ -1,21 +1,10 @@
 //! Components that stand in for absent ones, until these return or are given up (docs/design/0013).
 
-use super::{Change, DiskRecord, Incoming, Objection, Reason};
+use super::parts::{Growth, Incoming, Reason, StandIn};
+use super::{DiskRecord, Objection, Transition};
 use crate::limits::PLACE_MEMBERS_MAX;
 use base::{ComponentId, NodeId, WriteId};
-use layout::Component;
 use replication::{Member, Role, Standing};
-
-/// A component that stands in for another, or is about to: it is in no layout.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StandIn {
-    /// The place of both, by its depth-first index.
-    pub place: u16,
-    /// The component, of the size of its place.
-    pub component: Component,
-    /// The component of the layout that it stands in for.
-    pub of: ComponentId,
-}
 
 impl DiskRecord {
     /// The stand-in of a component, whether it counts yet or not.
@@ -28,7 +17,7 @@ impl DiskRecord {
     ///
     /// # Errors
     /// When one of them does not fit beside what is there, or the other one is not absent.
-    pub fn begin_stand_ins(&self, coming: &[(NodeId, StandIn)]) -> Result<Change, Objection> {
+    pub fn begin_stand_ins(&self, coming: &[(NodeId, StandIn)]) -> Result<Transition, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
         let (mut create, fitted) = (Vec::new(), self.fitted());
@@ -48,7 +37,7 @@ impl DiskRecord {
             next.roster.members.insert(behind, member);
             create.push((*node, next.new_component(usize::from(one.place), &one.component, &fitted)));
         }
-        Ok(Change { create, ..self.changed(next) })
+        Ok(Transition { create, ..self.changed(next) })
     }
 
     /// A component stands in for no other any more, and goes. Whether it counted makes no difference: what it holds is on
@@ -56,12 +45,12 @@ impl DiskRecord {
     ///
     /// # Errors
     /// When it stands in for none.
-    pub fn end_stand_in(&self, component: ComponentId) -> Result<Change, Objection> {
+    pub fn end_stand_in(&self, component: ComponentId) -> Result<Transition, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
         next.take_stand_in(component)?;
         next.roster.members.retain(|member| member.component != component);
-        Ok(Change { delete: vec![(self.node(component), component)], ..self.changed(next) })
+        Ok(Transition { delete: vec![(self.node(component), component)], ..self.changed(next) })
     }
 
     /// What stands in for a component is to take its seat: it is filled with the rest, and goes on to stand in until it is
@@ -69,7 +58,7 @@ impl DiskRecord {
     ///
     /// # Errors
     /// When it does not stand in, or another is on its way to the seat.
-    pub fn inherit(&self, component: ComponentId) -> Result<Change, Objection> {
+    pub fn inherit(&self, component: ComponentId) -> Result<Transition, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
         let StandIn { place, component: found, of } = next.take_stand_in(component)?;
@@ -87,7 +76,7 @@ impl DiskRecord {
     ///
     /// # Errors
     /// As for [`cancel_incoming`](DiskRecord::cancel_incoming) and [`end_stand_in`](DiskRecord::end_stand_in).
-    pub fn call_off(&self, component: ComponentId) -> Result<Change, Objection> {
+    pub fn call_off(&self, component: ComponentId) -> Result<Transition, Objection> {
         match self.stand_ins.iter().any(|one| one.component.id == component) {
             true => self.end_stand_in(component),
             false => self.cancel_incoming(component),
@@ -114,7 +103,7 @@ impl DiskRecord {
         if self.roster.member(one.of).is_none_or(|member| member.standing != Standing::Absent) {
             return unfit("what it is to stand in for is not absent");
         }
-        let is_grown = |growth: &super::Growth| growth.nodes.contains_key(&component.id);
+        let is_grown = |growth: &Growth| growth.nodes.contains_key(&component.id);
         let is_taken = self.component(component.id).is_some() || self.growth.as_ref().is_some_and(is_grown);
         if component.id == ComponentId(0) || is_taken {
             return unfit("its id is taken");

@@ -1,5 +1,6 @@
 //! The transitions by name, and all of them in any order.
 
+use super::life::NewDisk;
 use super::resize::keeps_places;
 use super::*;
 use crate::testing::{cluster, counting_from, policy};
@@ -15,9 +16,9 @@ fn made(view: &View, rules: &str, size: u64) -> DiskRecord {
     let plan = placement::plan(&policy, size, &view.spaces(), &mut counting_from(1), 1).expect("it fits");
     let new =
         NewDisk { id: DiskId(1), name: "one".to_owned(), size, policy, read_only: false, is_shared: false };
-    let change = DiskRecord::create(new, &plan, &view.nodes()).expect("all devices are known");
-    assert_eq!(change.create.len(), plan.layout.component_count());
-    change.record.activate().expect("it is being made").record
+    let transition = DiskRecord::create(new, &plan, &view.nodes()).expect("all devices are known");
+    assert_eq!(transition.create.len(), plan.layout.component_count());
+    transition.record.activate().expect("it is being made").record
 }
 
 fn incoming(disk: &DiskRecord, lost: u64, new: u64, device: u128) -> (NodeId, Incoming) {
@@ -265,7 +266,7 @@ fn happenings() -> impl Strategy<Value = Happening> {
 }
 
 /// The change that a happening asks for; most choices make no sense, and are refused.
-fn attempt(disk: &DiskRecord, view: &View, what: &Happening, next: u64) -> Result<Change, Objection> {
+fn attempt(disk: &DiskRecord, view: &View, what: &Happening, next: u64) -> Result<Transition, Objection> {
     let (spaces, nodes) = (view.spaces(), view.nodes());
     let mut ids = counting_from(next);
     let members = &disk.roster.members;
@@ -316,21 +317,21 @@ fn attempt(disk: &DiskRecord, view: &View, what: &Happening, next: u64) -> Resul
 }
 
 /// What is told to nodes fits what was and what is.
-fn check_tasks(before: &DiskRecord, change: &Change) {
-    let after = &change.record;
+fn check_tasks(before: &DiskRecord, transition: &Transition) {
+    let after = &transition.record;
     let of = |disk: &DiskRecord| -> BTreeSet<ComponentId> {
         disk.components().into_iter().map(|(_, one)| one.id).collect()
     };
     let (was, is) = (of(before), of(after));
-    let created: BTreeSet<ComponentId> = change.create.iter().map(|(_, one)| one.id).collect();
-    let deleted: BTreeSet<ComponentId> = change.delete.iter().map(|(_, id)| *id).collect();
+    let created: BTreeSet<ComponentId> = transition.create.iter().map(|(_, one)| one.id).collect();
+    let deleted: BTreeSet<ComponentId> = transition.delete.iter().map(|(_, id)| *id).collect();
     assert_eq!(created, is.difference(&was).copied().collect());
     if after.state != DiskState::Deleting {
         assert_eq!(deleted, was.difference(&is).copied().collect());
     }
-    assert!(change.update.iter().all(|(_, one)| is.contains(&one.id) && !created.contains(&one.id)));
+    assert!(transition.update.iter().all(|(_, one)| is.contains(&one.id) && !created.contains(&one.id)));
     let told: BTreeSet<ComponentId> =
-        change.create.iter().chain(&change.update).map(|(_, one)| one.id).collect();
+        transition.create.iter().chain(&transition.update).map(|(_, one)| one.id).collect();
     for (node, new) in before.components() {
         let now = after.components().into_iter().find(|(_, one)| one.id == new.id);
         let stays_so = now.is_none_or(|now| now == (node, new.clone()));
@@ -358,9 +359,9 @@ proptest! {
         let mut disk = made(&view, &rules, gib * GIB);
         for (index, what) in what.iter().enumerate() {
             let active: Vec<usize> = (0..disk.layout.place_count()).map(|at| disk.active_count(at)).collect();
-            let Ok(change) = attempt(&disk, &view, what, 1000 + 1000 * index as u64) else { continue };
-            check_tasks(&disk, &change);
-            let next = change.record;
+            let Ok(transition) = attempt(&disk, &view, what, 1000 + 1000 * index as u64) else { continue };
+            check_tasks(&disk, &transition);
+            let next = transition.record;
             prop_assert_eq!(next.check(), Ok(()));
             prop_assert_eq!(next.version, disk.version + 1);
             prop_assert!(next.roster.epoch >= disk.roster.epoch);

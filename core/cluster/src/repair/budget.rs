@@ -1,6 +1,6 @@
 //! What repairs are under way, and the room that is left for more.
 
-use super::{Settings, Slot};
+use super::decision::{Settings, Slot};
 use crate::view::{Spaces, View};
 use base::{DiskId, HostId, Instant};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,8 @@
 //! What is to be replaced or added, and why.
 
-use super::{Due, Repairs, Slot, Why, must_leave, told};
+use super::Repairs;
+use super::decision::{Due, Slot, Why};
+use super::leaving::must_leave;
 use crate::disk::DiskRecord;
 use crate::domains;
 use crate::view::{Ground, View};
@@ -72,7 +74,7 @@ impl Repairs {
             return Some(Why::DeviceFailed);
         }
         let member = disk.roster.member(copy.id).expect("the roster names the layout");
-        let told = told(view, disk.id, copy.id);
+        let told = view.told(disk.id, copy.id);
         let trouble = told.and_then(|told| told.trouble).filter(|_| member.standing != Standing::Active);
         match trouble {
             Some(LeftBecause::LostWrites) => return Some(Why::Stale),
@@ -116,25 +118,4 @@ fn sharing(view: &View, disk: &DiskRecord, due: &[Due]) -> Vec<Due> {
         sound: view.sound(disk, place).len(),
     };
     domains::to_move(view, disk, &gone).into_iter().map(due).collect()
-}
-
-/// Copies that no host of the cluster will have again: they do not count, their host was taken out, and nothing is on its way to
-/// their seats. In the record they would keep the device that they stood on from taking another copy of their place, should it
-/// come back with another host.
-pub(super) fn without_host(view: &View, disk: &DiskRecord) -> Vec<ComponentId> {
-    let is_out = |copy: &Component| {
-        let member = disk.roster.member(copy.id).expect("the roster names the layout");
-        member.standing == Standing::Stale && !view.hosts.contains_key(&member.node.host)
-    };
-    let is_free =
-        |copy: &Component| disk.incoming_for(copy.id).is_none() && disk.stand_in_for(copy.id).is_none();
-    let mut found = Vec::new();
-    for (place, copies) in disk.layout.places() {
-        let (out, stay): (Vec<&Component>, Vec<&Component>) =
-            copies.iter().partition(|copy| is_out(copy) && is_free(copy));
-        if !stay.is_empty() && !view.sound(disk, place).is_empty() {
-            found.extend(out.into_iter().map(|copy| copy.id));
-        }
-    }
-    found
 }

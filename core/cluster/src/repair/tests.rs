@@ -2,9 +2,13 @@
 
 use super::*;
 use crate::device::DeviceState;
+use crate::disk::Objection;
+use crate::host::{Maintenance, Mode};
+use crate::limits::REPLACEMENTS_MAX;
 use crate::testing::{at, cluster, counting_from, node};
 use base::units::GIB;
 use proptest::prelude::*;
+use replication::owner::LeftBecause;
 
 const HOUR: u64 = 3600;
 

@@ -1,12 +1,10 @@
 //! Hosts that fail together.
 
-use super::conditions;
-use super::verdict::{count, verb};
 use crate::host::HostRecord;
 use crate::liveness::{Absence, Liveness};
-use crate::status::Condition;
+use crate::status::{Condition, conditions};
 use crate::view::View;
-use crate::words::listed;
+use crate::words::{disks, listed, verb};
 use base::{HostId, Instant};
 use placement::FaultDomain;
 use std::collections::BTreeSet;
@@ -56,7 +54,7 @@ pub(super) fn warning(view: &View, lost: &BTreeSet<HostId>) -> Option<String> {
         verb(others.len(), "is", "are"),
         listed(&names.into_iter().collect::<Vec<_>>()),
         verb(others.len(), "that host is", "these hosts are"),
-        count(dead.len()),
+        disks(dead.len()),
         listed(&dead)
     ))
 }

@@ -1,8 +1,8 @@
 //! A view that goes on by itself: what is decided is done at once, and what is copied arrives.
 
-use super::Evens;
+use super::forecast::Evens;
 use crate::balance::Balancer;
-use crate::disk::{Change, DiskRecord, DiskState};
+use crate::disk::{DiskRecord, DiskState, Transition};
 use crate::limits::{FORECAST_ROUNDS_MAX, REFUSED_RETRY};
 use crate::repair::{Action, Repairs, Settings, Step};
 use crate::view::{Ground, View};
@@ -107,12 +107,13 @@ impl Future {
         let (spaces, nodes) = (self.view.spaces(), self.view.nodes());
         let changed = disk.with_policy(policy, &spaces, &nodes, &mut ids_below(&mut self.last_id), self.seed);
         match changed {
-            Ok(change) => {
-                let mut lacks: Vec<String> = change.record.debts.iter().map(ToString::to_string).collect();
+            Ok(transition) => {
+                let mut lacks: Vec<String> =
+                    transition.record.debts.iter().map(ToString::to_string).collect();
                 // A copy that comes is a debt until it is there.
-                lacks.retain(|_| change.record.incoming.is_empty());
-                lacks.extend(self.without_room(&change));
-                self.adopt(&disk, change, Cause::Need);
+                lacks.retain(|_| transition.record.incoming.is_empty());
+                lacks.extend(self.without_room(&transition));
+                self.adopt(&disk, transition, Cause::Need);
                 lacks
             }
             Err(objection) => vec![objection.to_string()],
@@ -120,9 +121,9 @@ impl Future {
     }
 
     /// A policy is set by what it promises; whether the data that is there has room is told here.
-    fn without_room(&self, change: &Change) -> Vec<String> {
+    fn without_room(&self, transition: &Transition) -> Vec<String> {
         let short = |(_, one): &(_, wire::NewComponent)| {
-            let bytes = self.footprint(&change.record, one.id).bytes();
+            let bytes = self.footprint(&transition.record, one.id).bytes();
             let (host, device) = self.view.device(one.device)?;
             let free = device.free_bytes.saturating_sub(device.reserved_bytes);
             (bytes > free).then(|| {
@@ -135,7 +136,7 @@ impl Future {
                 )
             })
         };
-        change.create.iter().filter_map(short).collect()
+        transition.create.iter().filter_map(short).collect()
     }
 
     fn perform(&mut self, action: &Action, cause: Cause) {
@@ -149,14 +150,14 @@ impl Future {
             return;
         }
         // What does not fit to the record any more is decided anew in the next round.
-        if let Ok(Some(change)) = action.step.apply(&disk) {
-            self.adopt(&disk, change, cause);
+        if let Ok(Some(transition)) = action.step.apply(&disk) {
+            self.adopt(&disk, transition, cause);
         }
     }
 
     /// Takes a changed record over, and counts what comes and goes on devices.
-    fn adopt(&mut self, before: &DiskRecord, change: Change, cause: Cause) {
-        for (_, id) in &change.delete {
+    fn adopt(&mut self, before: &DiskRecord, transition: Transition, cause: Cause) {
+        for (_, id) in &transition.delete {
             let Some((_, component)) = before.component(*id) else { continue };
             let footprint = self.footprint(before, *id);
             if self.view.ground(component.device) == Ground::Here {
@@ -168,8 +169,8 @@ impl Future {
                 device.reserved_bytes = device.reserved_bytes.saturating_sub(promised(&footprint));
             });
         }
-        for (_, new) in &change.create {
-            let footprint = self.footprint(&change.record, new.id);
+        for (_, new) in &transition.create {
+            let footprint = self.footprint(&transition.record, new.id);
             self.on_device(new.device, |device| {
                 device.component_count += 1;
                 device.free_bytes = device.free_bytes.saturating_sub(footprint.data_bytes);
@@ -183,7 +184,7 @@ impl Future {
                 Cause::Evenness => self.bytes_to_even += footprint.data_bytes,
             }
         }
-        self.view.disks.insert(before.id, change.record);
+        self.view.disks.insert(before.id, transition.record);
     }
 
     fn footprint(&self, disk: &DiskRecord, id: ComponentId) -> Footprint {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::testing::{at, cluster, policy};
 use base::units::GIB;
+use base::{DeviceId, HostId};
 
 fn ask(view: &View, question: &Question) -> Forecast {
     let before = format!("{view:?}");

@@ -1,10 +1,10 @@
 //! A forecast in one sentence.
 
-use super::{Forecast, HostSpace, Outlook, Question};
+use super::forecast::{Forecast, HostSpace, Outlook, Question};
 use crate::disk::DiskState;
 use crate::status::Condition;
 use crate::view::View;
-use crate::words::listed;
+use crate::words::{self, listed, verb};
 use base::units::format_bytes;
 
 pub(super) fn of(view: &View, question: &Question, forecast: &Forecast) -> String {
@@ -23,15 +23,6 @@ fn names<'a>(disks: impl Iterator<Item = &'a Outlook>) -> Vec<String> {
     disks.map(|one| one.name.clone()).collect()
 }
 
-/// The verb for so many: `is`, `are`.
-pub(super) fn verb(disks: usize, one: &'static str, several: &'static str) -> &'static str {
-    if disks == 1 { one } else { several }
-}
-
-pub(super) fn count(disks: usize) -> String {
-    if disks == 1 { "1 disk".to_owned() } else { format!("{disks} disks") }
-}
-
 fn lost(hosts: &[String], disks: usize, forecast: &Forecast) -> String {
     let which = format!("without {}", listed(hosts));
     let of = |is: &dyn Fn(&&Outlook) -> bool| names(forecast.disks.iter().filter(is));
@@ -42,7 +33,7 @@ fn lost(hosts: &[String], disks: usize, forecast: &Forecast) -> String {
         (_, 0) => return format!("{which} nothing is lost: there are no disks"),
         (0, _) => format!("{which} all disks that can be used now still can ({disks} in all)"),
         (dead_count, _) => {
-            format!("{which} {} of {disks} cannot be used: {}", count(dead_count), listed(&dead))
+            format!("{which} {} of {disks} cannot be used: {}", words::disks(dead_count), listed(&dead))
         }
     };
     let copied = format_bytes(forecast.bytes_to_copy);
@@ -50,7 +41,7 @@ fn lost(hosts: &[String], disks: usize, forecast: &Forecast) -> String {
         (0, _) => "no disk lacks a copy then".to_owned(),
         (hurt, 0) => {
             let are = verb(hurt, "is", "are");
-            format!("{} with fewer copies {are} whole again once {copied} are copied", count(hurt))
+            format!("{} with fewer copies {are} whole again once {copied} are copied", words::disks(hurt))
         }
         (hurt, stuck_count) => {
             let cause = forecast.disks.iter().find_map(|one| one.lacks.first());
@@ -63,7 +54,7 @@ fn lost(hosts: &[String], disks: usize, forecast: &Forecast) -> String {
                 }
             };
             let stay = verb(stuck_count, "stays", "stay");
-            format!("{} {stay} with fewer copies, {}{cause}{rest}", count(stuck_count), listed(&stuck))
+            format!("{} {stay} with fewer copies, {}{cause}{rest}", words::disks(stuck_count), listed(&stuck))
         }
     };
     format!("{first}; {then}")
@@ -81,7 +72,7 @@ fn added(host: &str, forecast: &Forecast) -> String {
     let mut parts = Vec::new();
     if !mended.is_empty() {
         let become_whole = verb(mended.len(), "becomes", "become");
-        parts.push(format!("{} {become_whole} whole: {}", count(mended.len()), listed(&mended)));
+        parts.push(format!("{} {become_whole} whole: {}", words::disks(mended.len()), listed(&mended)));
     }
     if forecast.bytes_to_copy > 0 {
         parts.push(format!("{} are copied for what disks lack", format_bytes(forecast.bytes_to_copy)));
@@ -115,7 +106,7 @@ fn changed(policy: &str, forecast: &Forecast) -> String {
     };
     let granted = forecast.disks.len() - refused.len();
     match refused.first() {
-        None => format!("{} can have {policy}: {cost}", count(granted)),
+        None => format!("{} can have {policy}: {cost}", words::disks(granted)),
         Some(first) => {
             let names = listed(&names(refused.iter().copied()));
             let rest = match granted {
@@ -124,7 +115,7 @@ fn changed(policy: &str, forecast: &Forecast) -> String {
             };
             format!(
                 "{} cannot have {policy} as it is, {names}: {}{rest}",
-                count(refused.len()),
+                words::disks(refused.len()),
                 first.lacks[0]
             )
         }

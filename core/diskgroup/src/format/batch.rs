@@ -28,9 +28,9 @@ pub fn blocks_of_one(record_bytes: usize) -> u64 {
     ((HEADER_SIZE + record_bytes) as u64).div_ceil(BLOCK_SIZE)
 }
 
-/// The place of an extent: which member of the group, which extent of it.
+/// Where an extent stands: which device of the group, which extent of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ExtentPlace {
+pub struct ExtentLocation {
     /// The member of the group.
     pub member: u8,
     /// The extent on it.
@@ -98,7 +98,7 @@ pub enum Record {
         /// Which MiB of it.
         part: u32,
         /// Where that MiB stands.
-        place: ExtentPlace,
+        location: ExtentLocation,
         /// First block.
         block: u8,
         /// The write's id.
@@ -115,7 +115,7 @@ pub enum Record {
         /// Which MiB of it.
         part: u32,
         /// Where it stands now.
-        place: ExtentPlace,
+        location: ExtentLocation,
         /// Where it stood before, on the same member; free from now on.
         replaced: Option<u32>,
         /// The write's id.
@@ -132,7 +132,7 @@ pub enum Record {
         /// Which MiB of it.
         part: u32,
         /// Where it stands.
-        place: ExtentPlace,
+        location: ExtentLocation,
         /// First block.
         block: u8,
         /// Blocks less one.
@@ -149,7 +149,7 @@ pub enum Record {
         /// Which MiB of it.
         part: u32,
         /// Where.
-        place: ExtentPlace,
+        location: ExtentLocation,
         /// The greatest id of a write to it, or the id of the trim that freed it.
         id: WriteId,
         /// Whose doing it is.
@@ -229,10 +229,10 @@ impl Record {
     /// The member of the group that it speaks of.
     pub fn member(&self) -> u8 {
         match self {
-            Record::Write { place, .. }
-            | Record::Direct { place, .. }
-            | Record::Trim { place, .. }
-            | Record::Free { place, .. } => place.member,
+            Record::Write { location, .. }
+            | Record::Direct { location, .. }
+            | Record::Trim { location, .. }
+            | Record::Free { location, .. } => location.member,
             Record::Component { member, .. }
             | Record::ComponentGone { member, .. }
             | Record::PageIntent { member, .. }
@@ -243,8 +243,8 @@ impl Record {
     }
 
     /// The member of the group of which it names an extent or a slot: such a record means nothing once another device, or
-    /// none, is in that place.
-    pub fn place_named(&self) -> Option<u8> {
+    /// none, has that index.
+    pub fn device_named(&self) -> Option<u8> {
         match self {
             Record::Write { .. } | Record::Direct { .. } | Record::Trim { .. } | Record::Free { .. } => {
                 Some(self.member())
@@ -281,12 +281,12 @@ impl Record {
 
     /// Appends the record.
     pub fn encode(&self, w: &mut Writer) {
-        let place = |w: &mut Writer, kind: u8, place: ExtentPlace, a: u8, b: u8| {
+        let location = |w: &mut Writer, kind: u8, location: ExtentLocation, a: u8, b: u8| {
             w.u8(kind);
-            w.u8(place.member);
+            w.u8(location.member);
             w.u8(a);
             w.u8(b);
-            w.u32(place.extent);
+            w.u32(location.extent);
         };
         let change = |w: &mut Writer, component: ComponentId, part: u32, id: WriteId| {
             w.u64(component.0);
@@ -294,57 +294,57 @@ impl Record {
             write_id(w, id);
         };
         match self {
-            Record::Write { component, part, place: at, block, id, origin, checksums } => {
+            Record::Write { component, part, location: at, block, id, origin, checksums } => {
                 assert!((1..=256).contains(&checksums.len()), "a write has 1 to 256 blocks");
-                place(w, 1 | origin.bit(), *at, *block, (checksums.len() - 1) as u8);
+                location(w, 1 | origin.bit(), *at, *block, (checksums.len() - 1) as u8);
                 change(w, *component, *part, *id);
                 origin.encode(w);
                 checksums.iter().for_each(|&checksum| w.u32(checksum));
             }
-            Record::Direct { component, part, place: at, replaced, id, origin, checksums } => {
-                place(w, 2 | origin.bit(), *at, u8::from(replaced.is_some()), 0);
+            Record::Direct { component, part, location: at, replaced, id, origin, checksums } => {
+                location(w, 2 | origin.bit(), *at, u8::from(replaced.is_some()), 0);
                 change(w, *component, *part, *id);
                 origin.encode(w);
                 w.u32(replaced.unwrap_or(0));
                 checksums.iter().for_each(|&checksum| w.u32(checksum));
             }
-            Record::Trim { component, part, place: at, block, count_less_one, id, origin } => {
-                place(w, 3 | origin.bit(), *at, *block, *count_less_one);
+            Record::Trim { component, part, location: at, block, count_less_one, id, origin } => {
+                location(w, 3 | origin.bit(), *at, *block, *count_less_one);
                 change(w, *component, *part, *id);
                 origin.encode(w);
             }
-            Record::Free { component, part, place: at, id, origin } => {
-                place(w, 4 | origin.bit(), *at, 0, 0);
+            Record::Free { component, part, location: at, id, origin } => {
+                location(w, 4 | origin.bit(), *at, 0, 0);
                 change(w, *component, *part, *id);
                 origin.encode(w);
             }
             Record::Component { member, slot, record } => {
-                place(w, 5, ExtentPlace { member: *member, extent: *slot }, 0, 0);
+                location(w, 5, ExtentLocation { member: *member, extent: *slot }, 0, 0);
                 record.encode(w);
             }
             Record::ComponentGone { member, slot } => {
-                place(w, 6, ExtentPlace { member: *member, extent: *slot }, 0, 0);
+                location(w, 6, ExtentLocation { member: *member, extent: *slot }, 0, 0);
             }
             Record::PageIntent { member, page, version } => {
-                place(w, 7, ExtentPlace { member: *member, extent: *page }, 0, 0);
+                location(w, 7, ExtentLocation { member: *member, extent: *page }, 0, 0);
                 w.u64(*version);
             }
             Record::Watermark { member, component, id, from_epoch } => {
-                place(w, 8, ExtentPlace { member: *member, extent: *from_epoch }, 0, 0);
+                location(w, 8, ExtentLocation { member: *member, extent: *from_epoch }, 0, 0);
                 w.u64(component.0);
                 write_id(w, *id);
             }
             Record::Entry { member, component, entry } => {
                 let is_span = entry.is_span();
                 let flags = u32::from(entry.is_trim) | u32::from(entry.count == 0) << 1;
-                let at = ExtentPlace { member: *member, extent: flags | u32::from(is_span) << 2 };
-                place(w, 9, at, entry.block, entry.count.saturating_sub(1) as u8);
+                let at = ExtentLocation { member: *member, extent: flags | u32::from(is_span) << 2 };
+                location(w, 9, at, entry.block, entry.count.saturating_sub(1) as u8);
                 // Releases that do not know spans take one for a mark, and look at its part.
                 change(w, *component, if is_span { 0 } else { entry.part }, entry.id);
                 w.u64(entry.tag.0);
             }
             Record::Hole { member, component, part, id } => {
-                place(w, 10, ExtentPlace { member: *member, extent: 0 }, 0, 0);
+                location(w, 10, ExtentLocation { member: *member, extent: 0 }, 0, 0);
                 change(w, *component, *part, *id);
             }
         }
@@ -352,7 +352,7 @@ impl Record {
 
     fn decode(r: &mut Reader<'_>) -> Result<Record, FormatError> {
         let (kind, member, a, b) = (r.u8(), r.u8(), r.u8(), r.u8());
-        let place = ExtentPlace { member, extent: r.u32() };
+        let location = ExtentLocation { member, extent: r.u32() };
         let (kind, is_copy) = (kind & !Origin::COPY, kind & Origin::COPY != 0);
         let origin =
             |r: &mut Reader<'_>| if is_copy { Origin::Copy } else { Origin::Guest(RequestTag(r.u64())) };
@@ -362,44 +362,44 @@ impl Record {
                 let origin = origin(r);
                 let count = check_range(a, b)?;
                 let checksums = (0..count).map(|_| r.u32()).collect();
-                Record::Write { component, part, place, block: a, id, origin, checksums }
+                Record::Write { component, part, location, block: a, id, origin, checksums }
             }
             2 => {
                 let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
                 let origin = origin(r);
                 let replaced = Some(r.u32()).filter(|_| a != 0);
                 let checksums = Box::new([(); BLOCKS_PER_EXTENT].map(|()| r.u32()));
-                Record::Direct { component, part, place, replaced, id, origin, checksums }
+                Record::Direct { component, part, location, replaced, id, origin, checksums }
             }
             3 => {
                 check_range(a, b)?;
                 let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
                 let origin = origin(r);
-                Record::Trim { component, part, place, block: a, count_less_one: b, id, origin }
+                Record::Trim { component, part, location, block: a, count_less_one: b, id, origin }
             }
             4 => {
                 let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
                 let origin = origin(r);
-                Record::Free { component, part, place, id, origin }
+                Record::Free { component, part, location, id, origin }
             }
             _ if is_copy => {
                 return Err(FormatError::Damaged("a log record of an unknown kind"));
             }
-            5 => Record::Component { member, slot: place.extent, record: ComponentRecord::decode(r)? },
-            6 => Record::ComponentGone { member, slot: place.extent },
-            7 => Record::PageIntent { member, page: place.extent, version: r.u64() },
+            5 => Record::Component { member, slot: location.extent, record: ComponentRecord::decode(r)? },
+            6 => Record::ComponentGone { member, slot: location.extent },
+            7 => Record::PageIntent { member, page: location.extent, version: r.u64() },
             8 => {
                 let (component, id) = (ComponentId(r.u64()), read_id(r));
-                let from_epoch = if place.extent == 0 { id.epoch } else { place.extent };
+                let from_epoch = if location.extent == 0 { id.epoch } else { location.extent };
                 Record::Watermark { member, component, id, from_epoch }
             }
             9 => {
                 let count = check_range(a, b)? as u16;
                 let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
-                let (is_trim, is_mark) = (place.extent & 1 != 0, place.extent & 2 != 0);
+                let (is_trim, is_mark) = (location.extent & 1 != 0, location.extent & 2 != 0);
                 let count = if is_mark { 0 } else { count };
                 let tag = RequestTag(r.u64());
-                let is_span = is_mark && place.extent & 4 != 0;
+                let is_span = is_mark && location.extent & 4 != 0;
                 if is_span && id.sequence.checked_add(tag.0).is_none() {
                     return Err(FormatError::Damaged("a span of changes beyond all numbers"));
                 }
@@ -506,7 +506,7 @@ impl BatchHeader {
         let mut w = Writer::with_capacity(HEADER_SIZE);
         w.u32(magic);
         w.u32(FORMAT_VERSION);
-        w.u32(0); // the checksum's place
+        w.u32(0); // the checksum's location
         w.u32(self.header_blocks);
         w.u64(self.log_mark);
         w.u64(self.number);
@@ -613,7 +613,7 @@ mod tests {
     use base::DiskId;
 
     fn samples() -> Vec<Record> {
-        let (component, place) = (ComponentId(3), ExtentPlace { member: 2, extent: 99 });
+        let (component, location) = (ComponentId(3), ExtentLocation { member: 2, extent: 99 });
         let id = WriteId { epoch: 1, sequence: 44 };
         let record = ComponentRecord {
             id: component,
@@ -623,7 +623,7 @@ mod tests {
             promised: 3,
             watermark: WriteId { epoch: 2, sequence: 7 },
             is_deleting: false,
-            disk_record: b"disk".to_vec(),
+            disk_label: b"disk".to_vec(),
         };
         let origin = Origin::Guest(RequestTag(0x5afe));
         let entry = WindowEntry { id, part: 4, block: 255, count: 1, is_trim: true, tag: RequestTag(6) };
@@ -632,7 +632,7 @@ mod tests {
             Record::Write {
                 component,
                 part: 4,
-                place,
+                location,
                 block: 250,
                 id,
                 origin,
@@ -641,7 +641,7 @@ mod tests {
             Record::Direct {
                 component,
                 part: 4,
-                place,
+                location,
                 replaced: Some(0),
                 id,
                 origin: Origin::Copy,
@@ -650,14 +650,14 @@ mod tests {
             Record::Direct {
                 component,
                 part: 4,
-                place,
+                location,
                 replaced: None,
                 id,
                 origin,
                 checksums: Box::new([9; 256]),
             },
-            Record::Trim { component, part: 4, place, block: 0, count_less_one: 255, id, origin },
-            Record::Free { component, part: 4, place, id, origin: Origin::Copy },
+            Record::Trim { component, part: 4, location, block: 0, count_less_one: 255, id, origin },
+            Record::Free { component, part: 4, location, id, origin: Origin::Copy },
             Record::Component { member: 1, slot: 6, record },
             Record::ComponentGone { member: 1, slot: 6 },
             Record::PageIntent { member: 1, page: 6, version: 1 << 40 },

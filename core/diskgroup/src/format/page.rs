@@ -21,15 +21,15 @@ const PAGE_SEAL_AT: usize = 12;
 /// Descriptors of one page.
 pub const DESCRIPTORS_PER_PAGE: usize = 3;
 const DESCRIPTOR_SIZE: usize = 1328;
-/// Most bytes of a disk's record that a component carries.
-pub const RECORD_SIZE_MAX: usize = 768;
+/// Most bytes of the label that a component carries of its disk.
+pub const DISK_LABEL_SIZE_MAX: usize = 768;
 /// Parts whose frees share one write id: those of one GiB.
 pub const PARTS_PER_HOLE: u32 = 1024;
 /// Holes of the largest component.
 pub const HOLES_MAX: usize = 255;
 
 const _: () = assert!(HEADER_SIZE + DESCRIPTORS_PER_PAGE * DESCRIPTOR_SIZE <= PAGE_SIZE);
-const _: () = assert!(HEADER_SIZE + 80 + RECORD_SIZE_MAX + HOLES_MAX * 12 <= PAGE_SIZE);
+const _: () = assert!(HEADER_SIZE + 80 + DISK_LABEL_SIZE_MAX + HOLES_MAX * 12 <= PAGE_SIZE);
 
 /// What stands in one extent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,14 +159,14 @@ pub struct ComponentRecord {
     pub watermark: WriteId,
     /// Whether it is being deleted: its extents are given back one by one, after a restart too.
     pub is_deleting: bool,
-    /// Enough of its disk's record to rebuild a lost directory; opaque here.
-    pub disk_record: Vec<u8>,
+    /// The label of its disk, from which a lost directory can be rebuilt; opaque here.
+    pub disk_label: Vec<u8>,
 }
 
 impl ComponentRecord {
     /// Appends the record.
     pub(super) fn encode(&self, w: &mut Writer) {
-        assert!(self.disk_record.len() <= RECORD_SIZE_MAX, "the maker of a record keeps to its limit");
+        assert!(self.disk_label.len() <= DISK_LABEL_SIZE_MAX, "the maker of a record keeps to its limit");
         w.u64(self.id.0);
         w.u128(self.disk.0);
         w.u64(self.size);
@@ -175,8 +175,8 @@ impl ComponentRecord {
         write_id(w, self.watermark);
         w.u8(u8::from(self.is_deleting));
         w.u8(0);
-        w.u16(self.disk_record.len() as u16);
-        w.slice(&self.disk_record);
+        w.u16(self.disk_label.len() as u16);
+        w.slice(&self.disk_label);
     }
 
     pub(super) fn decode(r: &mut Reader<'_>) -> Result<ComponentRecord, FormatError> {
@@ -188,13 +188,13 @@ impl ComponentRecord {
             return Err(RESERVED);
         }
         let len = r.u16() as usize;
-        if len > RECORD_SIZE_MAX {
+        if len > DISK_LABEL_SIZE_MAX {
             return Err(FormatError::Damaged("a component's record is too long"));
         }
-        let disk_record = r.slice(len).to_vec();
+        let disk_label = r.slice(len).to_vec();
         r.finish()?;
         let record =
-            ComponentRecord { id, disk, size, reservation, promised, watermark, is_deleting, disk_record };
+            ComponentRecord { id, disk, size, reservation, promised, watermark, is_deleting, disk_label };
         match record.makes_sense() {
             true => Ok(record),
             false => Err(FormatError::Damaged("a component's size or identity makes no sense")),
@@ -206,7 +206,7 @@ impl ComponentRecord {
         self.id.0 != 0
             && (1..=base::units::COMPONENT_SIZE_MAX).contains(&self.size)
             && self.size.is_multiple_of(base::units::EXTENT_SIZE)
-            && self.disk_record.len() <= RECORD_SIZE_MAX
+            && self.disk_label.len() <= DISK_LABEL_SIZE_MAX
     }
 }
 
@@ -375,7 +375,7 @@ mod tests {
             promised: 9,
             watermark: WriteId { epoch: 8, sequence: 7 },
             is_deleting: true,
-            disk_record: vec![7; RECORD_SIZE_MAX],
+            disk_label: vec![7; DISK_LABEL_SIZE_MAX],
         };
         let holes = vec![WriteId { epoch: 1, sequence: 2 }; HOLES_MAX];
         let content = PageContent::Component(Some((record, holes)));

@@ -58,9 +58,9 @@ pub struct Superblock {
     pub group: GroupId,
     /// Its identity.
     pub device: DeviceId,
-    /// Its place in `members`; 0 holds the log.
+    /// Its index in `members`; 0 holds the log.
     pub index: u8,
-    /// The devices of the group by place; zero where a place is empty.
+    /// The devices of the group by index; zero where an index has none.
     pub members: [DeviceId; MEMBERS_MAX],
     /// Marks this formatting of the log: batches with another mark are left-overs. Zero on devices without a log.
     pub log_mark: u64,
@@ -129,7 +129,7 @@ impl Superblock {
 
     fn check(&self) -> Result<(), FormatError> {
         if self.index as usize >= MEMBERS_MAX || self.members[self.index as usize] != self.device {
-            return Err(FormatError::Damaged("the superblock's place in its group is wrong"));
+            return Err(FormatError::Damaged("the superblock's index in its group is wrong"));
         }
         for region in [self.geometry.log, self.geometry.table, self.geometry.extents] {
             let aligned = region.offset.is_multiple_of(BLOCK_SIZE) && region.len.is_multiple_of(BLOCK_SIZE);

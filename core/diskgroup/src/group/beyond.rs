@@ -74,16 +74,16 @@ impl Group {
         self.read_beyond(start + buffer.len() as u64 / BLOCK_SIZE, end, out);
     }
 
-    /// Whether the header is that of the batch which is looked for, at the place that it would have.
+    /// Whether the header is that of the batch which is looked for, at the position that it would have.
     fn is_missing(&mut self, header: &BatchHeader) -> bool {
         if !self.rules.hold(Rule::ReadHeaderCopy) {
             return false;
         }
         let (head, ring) = (self.log.head(), self.log.blocks());
         let left = ring - head % ring;
-        let place = if header.blocks() > left { head + left } else { head };
+        let expected = if header.blocks() > left { head + left } else { head };
         let recovery = self.recovery();
-        header.number == recovery.number() && header.position == place && !recovery.is_torn(place)
+        header.number == recovery.number() && header.position == expected && !recovery.is_torn(expected)
     }
 
     fn read_header_copy(&mut self, position: u64, end: u64, out: &mut Vec<Output>) {

@@ -6,7 +6,7 @@
 //! or the newer ones.
 
 use super::Group;
-use crate::checkpoint::{AnchorCopy, NextPage, PagePlace};
+use crate::checkpoint::{AnchorCopy, NextPage, PageLocation};
 use crate::format::anchor::{ANCHOR_SIZE, Anchor, anchor_offset};
 use crate::format::batch::Record;
 use crate::format::page::{PAGE_SIZE, Page, PageContent};
@@ -46,11 +46,11 @@ impl Group {
         let skips_pages = !self.rules.hold(Rule::FreeLogAfterDescriptors);
         let mut pages = Vec::new();
         for (index, member) in self.members.iter().filter(|(_, member)| member.is_in_service()) {
-            let place = |page| PagePlace { member: index, page };
-            pages.extend(member.table.dirty_pages().filter(|_| !skips_pages).map(place));
+            let location = |page| PageLocation { member: index, page };
+            pages.extend(member.table.dirty_pages().filter(|_| !skips_pages).map(location));
         }
         let records = pages.len() as u32 + self.tell_again(tail.position);
-        for &PagePlace { member, page } in &pages {
+        for &PageLocation { member, page } in &pages {
             let version = self.members[member].table.version(page) + 1;
             self.submit_for_checkpoint(Record::PageIntent { member, page, version });
         }
@@ -111,13 +111,13 @@ impl Group {
                     self.checkpoint.begin_flushing(flushes);
                     return self.write_anchor(out);
                 }
-                NextPage::Page(place) if !self.members[place.member].is_in_service() => {
+                NextPage::Page(location) if !self.members[location.member].is_in_service() => {
                     self.checkpoint.take_page(false);
                 }
-                NextPage::Page(place) => {
+                NextPage::Page(location) => {
                     let Some(buffer) = self.own_pool.take(PAGE_SIZE) else { return };
                     self.checkpoint.take_page(true);
-                    self.write_page(place, buffer, out);
+                    self.write_page(location, buffer, out);
                 }
             }
         }
@@ -126,7 +126,7 @@ impl Group {
     /// Writes the next version of a page as it is now. It stays in memory until that is done.
     fn write_page(
         &mut self,
-        PagePlace { member: index, page }: PagePlace,
+        PageLocation { member: index, page }: PageLocation,
         mut buffer: Buffer,
         out: &mut Vec<Output>,
     ) {

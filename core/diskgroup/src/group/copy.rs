@@ -4,7 +4,7 @@
 //! become less by it (docs/design/0002, and `versions`).
 
 use super::Group;
-use crate::format::batch::{ExtentPlace, Origin};
+use crate::format::batch::{ExtentLocation, Origin};
 use crate::format::page::Descriptor;
 use crate::index::Dirty;
 use crate::io::Output;
@@ -59,11 +59,11 @@ impl Group {
     pub(super) fn go_on_with_copy(&mut self, key: u32, out: &mut Vec<Output>) {
         let Some(work) = self.copies_held.try_remove(key as usize) else { return };
         let Work::Write { change, .. } = &work else { unreachable!("only writes replace extents") };
-        let place = (change.component, change.part);
-        self.exclusive.let_pass(place);
+        let part = (change.component, change.part);
+        self.exclusive.let_pass(part);
         let work = self.accept(work, out);
-        if !self.exclusive.is_held(place) {
-            self.end_exclusive(place);
+        if !self.exclusive.is_held(part) {
+            self.end_exclusive(part);
         }
         if let Some(work) = work {
             self.buffer.wait_first(work);
@@ -78,22 +78,22 @@ impl Group {
             return change;
         }
         let Some(extent) = self.index.extent_of(component, part) else { return change };
-        let place = ExtentPlace { member: self.components[component].member, extent };
+        let location = ExtentLocation { member: self.components[component].member, extent };
         let dirty = self.index.of(component, part);
         let blocks = block..block + count;
         let in_log = dirty.map_or(WriteId::default(), |dirty| greatest_in_log(dirty, &blocks));
         let in_memory = match dirty.is_some_and(Dirty::is_reset) {
             true => WriteId::default(),
-            false => self.greatest_in_memory(place, &blocks),
+            false => self.greatest_in_memory(location, &blocks),
         };
         Change { id: id.max(in_log).max(in_memory), ..change }
     }
 
     /// The greatest version of the regions of these blocks, where the page that tells is in memory: as long as it is not written, a
     /// crash takes it back to what the log says.
-    fn greatest_in_memory(&self, place: ExtentPlace, blocks: &Range<u16>) -> WriteId {
-        let member = &self.members[place.member];
-        match member.table.cached_descriptor(place.extent) {
+    fn greatest_in_memory(&self, location: ExtentLocation, blocks: &Range<u16>) -> WriteId {
+        let member = &self.members[location.member];
+        match member.table.cached_descriptor(location.extent) {
             // Word of a freeing changes no block.
             Some(_) if blocks.is_empty() => WriteId::default(),
             Some(descriptor) if self.rules.hold(Rule::KeepDescribedId) => {

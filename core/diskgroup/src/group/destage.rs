@@ -6,7 +6,7 @@
 
 use super::Group;
 use crate::destage::{Depth, Item, LogRun, RestRun, Visited, log_runs};
-use crate::format::batch::{ExtentPlace, Origin, Record};
+use crate::format::batch::{ExtentLocation, Origin, Record};
 use crate::format::page::Descriptor;
 use crate::io::Output;
 use crate::limits;
@@ -83,34 +83,34 @@ impl Group {
             true => Depth::MAX,
             false => Depth::at(self.log.fill_percent()).held(self.fill_permille(), self.shares.destage),
         };
-        while let Some(place) = self.destaging.next_place(depth) {
-            self.begin_destage(place, out);
+        while let Some(location) = self.destaging.next_location(depth) {
+            self.begin_destage(location, out);
         }
     }
 
-    fn begin_destage(&mut self, place: ExtentPlace, out: &mut Vec<Output>) {
-        if !self.members[place.member].is_in_service() {
+    fn begin_destage(&mut self, location: ExtentLocation, out: &mut Vec<Output>) {
+        if !self.members[location.member].is_in_service() {
             return;
         }
-        let Some(dirty) = self.index.key_at(place).filter(|&key| self.index.get(key).has_state()) else {
+        let Some(dirty) = self.index.key_at(location).filter(|&key| self.index.get(key).has_state()) else {
             return;
         };
         self.index.begin_destage(dirty);
-        let key = self.destaging.visit(place, dirty, self.index.get(dirty).generation());
+        let key = self.destaging.visit(location, dirty, self.index.get(dirty).generation());
         self.start_destage(key, out);
     }
 
     /// Begins (or, after waiting for its page or for memory, begins again) to move one extent.
     pub(super) fn start_destage(&mut self, key: u32, out: &mut Vec<Output>) {
         let destage = self.destaging.get(key);
-        let place = destage.place();
-        let member = &mut self.members[place.member];
+        let location = destage.location();
+        let member = &mut self.members[location.member];
         if !member.is_in_service() || destage.is_stale(&self.index) {
             return self.end_destage(key, out);
         }
-        if member.table.descriptor(place.extent).is_none() {
-            let (page, _) = member.table.page_of(place.extent);
-            return self.need_page(place.member, page, PageWaiter::Destage(key), out);
+        if member.table.descriptor(location.extent).is_none() {
+            let (page, _) = member.table.page_of(location.extent);
+            return self.need_page(location.member, page, PageWaiter::Destage(key), out);
         }
         let items = destage.due_items(&self.index);
         let runs = log_runs(&items, self.log.blocks());
@@ -118,7 +118,7 @@ impl Group {
         let Some(reads) = runs.into_iter().map(with_buffer).collect::<Option<Vec<_>>>() else {
             return self.destaging.wait(key);
         };
-        member.table.pin(place.extent);
+        member.table.pin(location.extent);
         self.destaging.begin(key, items, reads.len());
         if reads.is_empty() {
             return self.write_destage(key, out);
@@ -140,8 +140,8 @@ impl Group {
     ) {
         let bad = result.expect("a failed log device closes the group");
         let (damaged, is_last) = self.destaging.read_done(key, run, buffer, &bad);
-        let place = self.destaging.get(key).place();
-        let owner = self.members[place.member].owners[place.extent as usize];
+        let location = self.destaging.get(key).location();
+        let owner = self.members[location.member].owners[location.extent as usize];
         for block in damaged {
             // Its descriptor gets the checksum all the same: what stands at rest is older and must not be served.
             self.note_damage(0, owner.component, owner.part, u16::from(block), out);
@@ -152,7 +152,7 @@ impl Group {
     }
 
     fn write_destage(&mut self, key: u32, out: &mut Vec<Output>) {
-        let ExtentPlace { member, extent } = self.destaging.get(key).place();
+        let ExtentLocation { member, extent } = self.destaging.get(key).location();
         let runs = self.destaging.begin_writes(key);
         if runs.is_empty() {
             return self.apply_destage(key, out);
@@ -166,9 +166,9 @@ impl Group {
     }
 
     pub(super) fn destage_write_done(&mut self, key: u32, result: Result<(), ()>, out: &mut Vec<Output>) {
-        let place = self.destaging.get(key).place();
+        let location = self.destaging.get(key).location();
         if result.is_ok() {
-            self.members[place.member].is_unsynced = true;
+            self.members[location.member].is_unsynced = true;
         }
         if self.destaging.write_done(key) {
             self.apply_destage(key, out);
@@ -179,24 +179,24 @@ impl Group {
     fn apply_destage(&mut self, key: u32, out: &mut Vec<Output>) {
         let items = self.destaging.take_items(key);
         let destage = self.destaging.get(key);
-        let (place, dirty) = (destage.place(), destage.dirty());
-        let is_current = !destage.is_stale(&self.index) && self.members[place.member].is_in_service();
+        let (location, dirty) = (destage.location(), destage.dirty());
+        let is_current = !destage.is_stale(&self.index) && self.members[location.member].is_in_service();
         if is_current {
-            self.describe(place, dirty, &items);
+            self.describe(location, dirty, &items);
         }
         self.end_destage(key, out);
         if is_current {
-            self.free_if_empty(place);
+            self.free_if_empty(location);
         }
     }
 
-    fn describe(&mut self, place: ExtentPlace, dirty_key: u32, items: &[Item]) {
+    fn describe(&mut self, location: ExtentLocation, dirty_key: u32, items: &[Item]) {
         let keeps_older = !self.rules.hold(Rule::HideOlderAtRest);
-        let member = &mut self.members[place.member];
-        let owner = member.owners[place.extent as usize];
-        let (page, _) = member.table.page_of(place.extent);
+        let member = &mut self.members[location.member];
+        let owner = member.owners[location.extent as usize];
+        let (page, _) = member.table.page_of(location.extent);
         member.table.mark_dirty(page);
-        let descriptor = member.table.descriptor(place.extent).expect("the page of a destaging is pinned");
+        let descriptor = member.table.descriptor(location.extent).expect("the page of a destaging is pinned");
         let (is_reset, direct) = self.index.take_whole(dirty_key);
         if is_reset {
             *descriptor = Descriptor::FREE;
@@ -219,23 +219,23 @@ impl Group {
     }
 
     fn end_destage(&mut self, key: u32, out: &mut Vec<Output>) {
-        let Visited { place, dirty, is_pinned } = self.destaging.end(key);
+        let Visited { location, dirty, is_pinned } = self.destaging.end(key);
         if is_pinned {
-            self.members[place.member].table.unpin(place.extent);
+            self.members[location.member].table.unpin(location.extent);
         }
         self.index.end_destage(dirty);
-        if self.members[place.member].space.end_writing(place.extent) {
-            self.release_extent(place, out);
+        if self.members[location.member].space.end_writing(location.extent) {
+            self.release_extent(location, out);
         }
     }
 
     /// An extent in which nothing is left is given back.
-    fn free_if_empty(&mut self, place: ExtentPlace) {
-        let member = &mut self.members[place.member];
-        let owner = member.owners[place.extent as usize];
-        let has_dirty = self.index.key_at(place).is_some();
+    fn free_if_empty(&mut self, location: ExtentLocation) {
+        let member = &mut self.members[location.member];
+        let owner = member.owners[location.extent as usize];
+        let has_dirty = self.index.key_at(location).is_some();
         let Some(key) = self.components.key_of(owner.component) else { return };
-        let Some(descriptor) = member.table.descriptor(place.extent) else { return };
+        let Some(descriptor) = member.table.descriptor(location.extent) else { return };
         if owner.is_free() || has_dirty || !descriptor.is_empty() {
             return;
         }
@@ -247,7 +247,7 @@ impl Group {
                 Record::Free {
                     component: owner.component,
                     part: owner.part,
-                    place,
+                    location,
                     id,
                     origin: Origin::Copy,
                 },

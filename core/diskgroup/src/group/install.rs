@@ -2,9 +2,9 @@
 
 use super::Group;
 use crate::component::{Component, Stability};
-use crate::format::batch::{ExtentPlace, Record};
+use crate::format::batch::{ExtentLocation, Record};
 use crate::format::page::ComponentRecord;
-use crate::index::{Direct, Entry, Newest};
+use crate::index::{Direct, IndexEntry, Newest};
 use crate::member::Owner;
 use crate::rules::Rule;
 use base::{ComponentId, WriteId};
@@ -13,10 +13,10 @@ impl Group {
     /// Puts a stable record into force: the index, the owners of extents, the slots of components.
     pub(super) fn install(&mut self, record: &Record, batch_position: u64, data_position: u64) {
         match record {
-            Record::Write { component, part, place, block, id, checksums, .. } => {
-                self.own(*place, *component, *part);
+            Record::Write { component, part, location, block, id, checksums, .. } => {
+                self.own(*location, *component, *part);
                 let (owner, id) = self.version_over_hole(*component, *part, *id);
-                let entry = |index: usize, checksum: u32| Entry {
+                let entry = |index: usize, checksum: u32| IndexEntry {
                     id,
                     position: data_position + index as u64,
                     checksum,
@@ -24,36 +24,36 @@ impl Group {
                     newest: Newest::Data,
                 };
                 self.index.insert(
-                    *place,
+                    *location,
                     owner,
                     checksums.iter().enumerate().map(|(index, &sum)| entry(index, sum)),
                 );
             }
-            Record::Trim { component, part, place, block, count_less_one, id, .. } => {
+            Record::Trim { component, part, location, block, count_less_one, id, .. } => {
                 // In a log that has let go of the write before it, it alone tells whose extent that was, and since when
                 // there is nothing in it.
-                self.own(*place, *component, *part);
+                self.own(*location, *component, *part);
                 let (owner, id) = self.version_over_hole(*component, *part, *id);
-                let entry = |index: u8| Entry {
+                let entry = |index: u8| IndexEntry {
                     id,
                     position: batch_position,
                     checksum: 0,
                     block: *block + index,
                     newest: Newest::Trim,
                 };
-                self.index.insert(*place, owner, (0..=*count_less_one).map(entry));
+                self.index.insert(*location, owner, (0..=*count_less_one).map(entry));
             }
-            Record::Direct { component, part, place, replaced, id, checksums, .. } => {
+            Record::Direct { component, part, location, replaced, id, checksums, .. } => {
                 if let Some(extent) = replaced {
-                    self.disown(ExtentPlace { member: place.member, extent: *extent }, batch_position);
+                    self.disown(ExtentLocation { member: location.member, extent: *extent }, batch_position);
                 }
-                self.own(*place, *component, *part);
+                self.own(*location, *component, *part);
                 let (owner, id) = self.version_over_hole(*component, *part, *id);
                 let direct = Direct { checksums: checksums.clone(), id, position: batch_position };
-                self.index.put_direct(*place, owner, direct);
+                self.index.put_direct(*location, owner, direct);
             }
-            Record::Free { component, part, place, id, .. } => {
-                self.disown(*place, batch_position);
+            Record::Free { component, part, location, id, .. } => {
+                self.disown(*location, batch_position);
                 self.note_hole(*component, *part, *id);
             }
             Record::Component { member, slot, record } => self.install_component(*member, *slot, record),
@@ -97,13 +97,13 @@ impl Group {
         self.members[component.member].table.mark_dirty(component.slot);
     }
 
-    fn own(&mut self, place: ExtentPlace, component: ComponentId, part: u32) {
-        self.members[place.member].owners[place.extent as usize] = Owner { component, part };
+    fn own(&mut self, location: ExtentLocation, component: ComponentId, part: u32) {
+        self.members[location.member].owners[location.extent as usize] = Owner { component, part };
     }
 
-    fn disown(&mut self, place: ExtentPlace, position: u64) {
-        self.members[place.member].owners[place.extent as usize] = Owner::default();
-        self.index.reset(place, None, position);
+    fn disown(&mut self, location: ExtentLocation, position: u64) {
+        self.members[location.member].owners[location.extent as usize] = Owner::default();
+        self.index.reset(location, None, position);
     }
 
     fn install_component(&mut self, member: u8, slot: u32, record: &ComponentRecord) {

@@ -2,7 +2,7 @@
 
 use super::{Group, Phase};
 use crate::component::{Component, Stability};
-use crate::format::batch::{ExtentPlace, Origin, Record};
+use crate::format::batch::{ExtentLocation, Origin, Record};
 use crate::format::page::ComponentRecord;
 use crate::io::{ComponentKey, GroupError, Op, Output};
 use crate::rules::Rule;
@@ -40,11 +40,11 @@ impl Group {
         out: &mut Vec<Output>,
     ) {
         let refuse = |error| Output::Done { op, result: Err(error) };
-        let member = self.member_of(device).filter(|&place| self.members[place].is_capacity());
-        let Some(place) = member.filter(|_| matches!(self.phase, Phase::Open)) else {
+        let member = self.member_of(device).filter(|&index| self.members[index].is_capacity());
+        let Some(index) = member.filter(|_| matches!(self.phase, Phase::Open)) else {
             return out.push(refuse(GroupError::DeviceLost));
         };
-        let member = &self.members[place];
+        let member = &self.members[index];
         if !member.is_in_service() || member.leaves_at().is_some() {
             return out.push(refuse(GroupError::DeviceLost));
         }
@@ -58,11 +58,11 @@ impl Group {
         if record.reservation.div_ceil(EXTENT_SIZE) > member.space.unreserved() {
             return out.push(refuse(GroupError::NoSpace));
         }
-        self.insert_component(Component::new(record.clone(), (place, slot), Vec::new(), Stability::OnItsWay));
-        self.submit_record(Some(op), Record::Component { member: place, slot, record });
+        self.insert_component(Component::new(record.clone(), (index, slot), Vec::new(), Stability::OnItsWay));
+        self.submit_record(Some(op), Record::Component { member: index, slot, record });
     }
 
-    pub(super) fn change(
+    pub(super) fn update(
         &mut self,
         op: Op,
         component: ComponentKey,
@@ -142,9 +142,9 @@ impl Group {
             }
             self.components[key].frees_pending += 1;
             self.scarcity.begin_free();
-            let place = ExtentPlace { member, extent };
+            let location = ExtentLocation { member, extent };
             let (part_id, origin) = (WriteId::default(), Origin::Copy);
-            self.submit_record(None, Record::Free { component: id, part, place, id: part_id, origin });
+            self.submit_record(None, Record::Free { component: id, part, location, id: part_id, origin });
         }
         // A whole extent on its way to a part that had none is not counted yet; its record must not find the component gone.
         let is_awaited = self.exclusive.holds_any_of(key);

@@ -1,4 +1,4 @@
-//! Devices that come and go while the group is open, and places that are empty.
+//! Devices that come and go while the group is open, and indices without a device.
 //!
 //! A device that is not there when the group is opened is *away*: its components are lost until it comes back, and the
 //! log keeps whatever speaks of it, so that nothing is missing then. When the log needs that space, the device is given
@@ -15,18 +15,18 @@ use crate::rules::Rule;
 use base::{DeviceId, Instant};
 
 impl Group {
-    /// The first place without a device, if the group has room for one more. Not one of which the anchor still says that its
+    /// The first index without a device, if the group has room for one more. Not one of which the anchor still says that its
     /// device failed: after a crash that would be said of the new one.
-    pub fn free_place(&self) -> Option<u8> {
+    pub fn free_index(&self) -> Option<u8> {
         let failed = self.members.failed() | self.log.anchor().failed_members;
-        let is_free = |(place, member): &(u8, &Member)| member.is_empty_place() && failed >> place & 1 == 0;
-        let empty = self.members.iter().find(is_free).map(|(place, _)| place);
+        let is_free = |(index, member): &(u8, &Member)| member.is_vacant() && failed >> index & 1 == 0;
+        let empty = self.members.iter().find(is_free).map(|(index, _)| index);
         let count = self.members.len();
         empty.or((usize::from(count) < MEMBERS_MAX).then_some(count))
     }
 
-    /// Takes a freshly formatted capacity device in, at the place that its superblock names: one that
-    /// [`Group::free_place`] gave.
+    /// Takes a freshly formatted capacity device in, at the index that its superblock names: one that
+    /// [`Group::free_index`] gave.
     pub fn add_member(&mut self, superblock: Superblock) {
         self.index.set_device(superblock.index, superblock.geometry.extent_count());
         self.members.add(superblock);
@@ -39,9 +39,9 @@ impl Group {
     /// # Errors
     /// When it cannot go.
     pub fn begin_remove(&mut self, device: DeviceId, lost: Lost) -> Result<(), RemoveRefusal> {
-        let place = self.member_of(device).ok_or(RemoveRefusal::Unknown)?;
-        let member = &self.members[place];
-        if place == 0 {
+        let index = self.member_of(device).ok_or(RemoveRefusal::Unknown)?;
+        let member = &self.members[index];
+        if index == 0 {
             return Err(RemoveRefusal::HoldsLog);
         }
         match (member.component_count, member.is_in_service()) {
@@ -50,42 +50,42 @@ impl Group {
             (_, false) if lost == Lost::GiveUp => {}
             (count, false) => return Err(RemoveRefusal::Lost(count)),
         }
-        let is_other = |(at, member): &(u8, &Member)| *at != place && member.away_since().is_some();
+        let is_other = |(at, member): &(u8, &Member)| *at != index && member.away_since().is_some();
         if let Some((_, other)) = self.members.iter().find(is_other) {
             return Err(RemoveRefusal::OtherAway(other.id));
         }
-        self.give_up_away(place);
-        self.members[place].leave_at(self.log.head());
+        self.give_up_away(index);
+        self.members[index].leave_at(self.log.head());
         Ok(())
     }
 
-    /// Empties the place of a device that is leaving, once nothing in the log speaks of it. False: not yet.
+    /// Frees the index of a device that is leaving, once nothing in the log speaks of it. False: not yet.
     pub fn finish_remove(&mut self, device: DeviceId) -> bool {
-        let Some(place) = self.member_of(device) else { return true };
-        let member = &self.members[place];
+        let Some(index) = self.member_of(device) else { return true };
+        let member = &self.members[index];
         let Some(position) = member.leaves_at() else { return false };
-        let has_io = self.requests.is_busy(place);
+        let has_io = self.requests.is_busy(index);
         let is_quiet = self.checkpoint.is_idle() && !has_io && matches!(self.phase, Phase::Open);
         let is_clean = member.table.dirty_count() == 0 || !member.is_in_service();
-        let is_named = self.buffer.is_place_named(place) && self.rules.hold(Rule::LeaveAfterLastRecord);
+        let is_named = self.buffer.is_device_named(index) && self.rules.hold(Rule::LeaveAfterLastRecord);
         if self.log.tail() < position || !is_quiet || !is_clean || is_named {
             return false;
         }
-        self.components.forget_device(place);
-        self.index.drop_device(place);
-        self.index.set_device(place, 0);
-        self.members.remove(place);
+        self.components.forget_device(index);
+        self.index.drop_device(index);
+        self.index.set_device(index, 0);
+        self.members.remove(index);
         true
     }
 
-    /// The sealed batch got its place in the log, which is to be destaged beyond it for a device that it names and that is
+    /// The sealed batch got its position in the log, which is to be destaged beyond it for a device that it names and that is
     /// leaving: some were gathered before.
     pub(super) fn note_leavers(&mut self) {
         if !self.members.has_leavers() || !self.rules.hold(Rule::LeaveAfterLastRecord) {
             return;
         }
-        for place in self.buffer.sealed().iter().filter_map(|one| one.record.place_named()) {
-            let member = &mut self.members[place];
+        for index in self.buffer.sealed().iter().filter_map(|one| one.record.device_named()) {
+            let member = &mut self.members[index];
             if member.leaves_at().is_some() {
                 member.leave_at(self.log.head());
             }
@@ -107,16 +107,16 @@ impl Group {
     }
 
     /// Takes a member out of service that the executor found to be unfit, as when its file has become too short.
-    pub fn fail_member(&mut self, now: Instant, place: u8, why: &str, out: &mut Vec<Output>) {
+    pub fn fail_member(&mut self, now: Instant, index: u8, why: &str, out: &mut Vec<Output>) {
         self.now = now;
         if matches!(self.phase, Phase::Open) {
-            self.member_failed(place, why, out);
+            self.member_failed(index, why, out);
         }
     }
 
-    /// Says of a member that is away what was found in its place.
-    pub fn note_missing(&mut self, place: u8, why: &str) {
-        self.members[place].note_missing(why);
+    /// Says of a member that is away what was found instead of it.
+    pub fn note_missing(&mut self, index: u8, why: &str) {
+        self.members[index].note_missing(why);
     }
 
     /// Where the tail of the log must stay for members that are away and may come back.
@@ -133,23 +133,23 @@ impl Group {
         if self.log.fill_percent() < limits::AWAY_LOG_PERCENT_MAX && !is_in_the_way {
             return;
         }
-        for place in 1..self.members.len() {
-            if self.members[place].away_since().is_some() {
-                self.give_up_away(place);
-                let why = self.members[place].failure().unwrap_or_default().to_owned();
-                out.push(Output::Event(Event::MemberFailed { member: place, why }));
+        for index in 1..self.members.len() {
+            if self.members[index].away_since().is_some() {
+                self.give_up_away(index);
+                let why = self.members[index].failure().unwrap_or_default().to_owned();
+                out.push(Output::Event(Event::MemberFailed { member: index, why }));
             }
         }
     }
 
     /// A member that is away has failed from now on: what the log kept for it is dropped.
-    fn give_up_away(&mut self, place: u8) {
-        if self.members.give_up(place) {
+    fn give_up_away(&mut self, index: u8) {
+        if self.members.give_up(index) {
             self.destaging.catch_up(&self.log);
         }
     }
 
-    /// The superblocks as they are in force, by place.
+    /// The superblocks as they are in force, by index.
     pub fn superblocks(&self) -> &[Superblock] {
         self.members.superblocks()
     }

@@ -1,14 +1,14 @@
 //! Reads: where each block's newest version stands, and whether what was read is that.
 //!
-//! While a read is under way the block may be destaged, trimmed or written again, and the place that was read reused.
+//! While a read is under way the block may be destaged, trimmed or written again, and the location that was read reused.
 //! So a checksum that does not match is first a question: does the block still stand where it was looked up? If not,
 //! the read starts over; if so, it is read once more, and only then is the block damaged.
 
 use super::Group;
 use crate::index::{Dirty, Newest};
-use crate::io::{Answer, ComponentKey, Event, GroupError, Op, Output};
+use crate::io::{Completion, ComponentKey, Event, GroupError, Op, Output};
 use crate::limits;
-use crate::read::{BlockRange, Mismatch, Place, ReadState, RunRead};
+use crate::read::{BlockLocation, BlockRange, Mismatch, ReadState, RunRead};
 use crate::requests::Purpose;
 use crate::rules::Rule;
 use crate::table::PageWaiter;
@@ -18,7 +18,7 @@ use base::units::BLOCKS_PER_EXTENT;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Why the places of a range cannot be told now.
+/// Why the locations of a range's blocks are not known now.
 enum Unknown {
     /// The descriptor must be read first.
     NeedsPage { member: u8, page: u32 },
@@ -56,15 +56,15 @@ impl Group {
         if let Err(error) = self.check_component(range.component, range.part) {
             return self.end_read(key, Err(error), out);
         }
-        let mut places: SmallVec<[Place; 4]> = SmallVec::new();
-        match self.look_up(range, &mut places) {
+        let mut locations: SmallVec<[BlockLocation; 4]> = SmallVec::new();
+        match self.look_up(range, &mut locations) {
             Ok(()) => {}
             Err(Unknown::Damaged) => return self.end_read(key, Err(GroupError::Damaged), out),
             Err(Unknown::NeedsPage { member, page }) => {
                 return self.need_page(member, page, PageWaiter::Read(key), out);
             }
         }
-        if !self.reads[key].plan(&places, &self.index, &self.pool, self.log.blocks()) {
+        if !self.reads[key].plan(&locations, &self.index, &self.pool, self.log.blocks()) {
             self.index.give_back(64);
             return self.reads.wait(key);
         }
@@ -78,7 +78,7 @@ impl Group {
     fn look_up(
         &mut self,
         BlockRange { component, part, block, count }: BlockRange,
-        places: &mut SmallVec<[Place; 4]>,
+        locations: &mut SmallVec<[BlockLocation; 4]>,
     ) -> Result<(), Unknown> {
         let index = self.components[component].member;
         let member = &mut self.members[index];
@@ -86,26 +86,26 @@ impl Group {
             if member.lost_extents > 0 {
                 return Err(Unknown::Damaged); // A lost extent may be the one that holds this part.
             }
-            places.extend((0..count).map(|_| Place::Hole));
+            locations.extend((0..count).map(|_| BlockLocation::Hole));
             return Ok(());
         };
         let dirty = self.index.of(component, part);
         let mut descriptor = None;
         for block in block..block + count {
             if let Some(entry) = dirty.and_then(|dirty| dirty.find(block as u8)) {
-                places.push(match entry.newest {
-                    Newest::Data => Place::Log { position: entry.position, checksum: entry.checksum },
-                    Newest::Trim => Place::Hole,
+                locations.push(match entry.newest {
+                    Newest::Data => BlockLocation::Log { position: entry.position, checksum: entry.checksum },
+                    Newest::Trim => BlockLocation::Hole,
                 });
                 continue;
             }
             if let Some(direct) = dirty.and_then(|dirty| dirty.direct()) {
                 let checksum = direct.checksums[block as usize];
-                places.push(Place::Rest { member: index, extent, checksum });
+                locations.push(BlockLocation::Rest { member: index, extent, checksum });
                 continue;
             }
             if dirty.is_some_and(Dirty::is_reset) {
-                places.push(Place::Hole);
+                locations.push(BlockLocation::Hole);
                 continue;
             }
             if descriptor.is_none() {
@@ -115,11 +115,11 @@ impl Group {
                     None => return Err(Unknown::NeedsPage { member: index, page }),
                 };
             }
-            places.push(match descriptor {
+            locations.push(match descriptor {
                 Some(found) if found.is_allocated(block as usize) => {
-                    Place::Rest { member: index, extent, checksum: found.checksums[block as usize] }
+                    BlockLocation::Rest { member: index, extent, checksum: found.checksums[block as usize] }
                 }
-                Some(_) | None => Place::Hole,
+                Some(_) | None => BlockLocation::Hole,
             });
         }
         Ok(())
@@ -127,14 +127,14 @@ impl Group {
 
     fn issue_runs(&mut self, key: u32, out: &mut Vec<Output>) {
         let mut next = 0;
-        while let Some(RunRead { run, block, place, buffer }) = self.reads[key].begin_run(next) {
+        while let Some(RunRead { run, block, location, buffer }) = self.reads[key].begin_run(next) {
             next = run + 1;
-            let (member, offset) = match place {
-                Place::Log { position, .. } => (0, self.log_offset(position)),
-                Place::Rest { member, extent, .. } => {
+            let (member, offset) = match location {
+                BlockLocation::Log { position, .. } => (0, self.log_offset(position)),
+                BlockLocation::Rest { member, extent, .. } => {
                     (member, self.members[member].geometry.block_offset(extent, block as usize))
                 }
-                Place::Hole => unreachable!("a hole has no buffer"),
+                BlockLocation::Hole => unreachable!("a hole has no buffer"),
             };
             let purpose = Purpose::Read { read: key, run };
             self.issue_read(member, purpose, ReadRequest { offset, buffer, gentle: false }, out);
@@ -175,12 +175,12 @@ impl Group {
         self.start_read(key, out);
     }
 
-    /// Without checksums, only places that did not change since the look-up tell that the data is the block's.
+    /// Without checksums, only locations that did not change since the look-up tell that the data is the block's.
     fn finish_unverified(&mut self, key: u32, out: &mut Vec<Output>) {
-        let mut places = SmallVec::new();
-        let is_known = self.look_up(self.reads[key].range(), &mut places).is_ok();
+        let mut locations = SmallVec::new();
+        let is_known = self.look_up(self.reads[key].range(), &mut locations).is_ok();
         let read = &self.reads[key];
-        if !(is_known && read.stood_at(&places)) && read.may_retry() {
+        if !(is_known && read.stood_at(&locations)) && read.may_retry() {
             return self.restart_read(key, out);
         }
         match read.first_unreadable() {
@@ -189,12 +189,12 @@ impl Group {
         }
     }
 
-    fn end_damaged(&mut self, key: u32, Mismatch { block, place }: Mismatch, out: &mut Vec<Output>) {
+    fn end_damaged(&mut self, key: u32, Mismatch { block, location }: Mismatch, out: &mut Vec<Output>) {
         let BlockRange { component, part, .. } = self.reads[key].range();
         let component = self.components[component].record.id;
-        let member = match place {
-            Place::Rest { member, .. } => member,
-            Place::Log { .. } | Place::Hole => 0,
+        let member = match location {
+            BlockLocation::Rest { member, .. } => member,
+            BlockLocation::Log { .. } | BlockLocation::Hole => 0,
         };
         self.note_damage(member, component, part, block, out);
         self.end_read(key, Err(GroupError::Damaged), out);
@@ -226,7 +226,7 @@ impl Group {
         self.end_read(key, Ok(answer), out);
     }
 
-    fn end_read(&mut self, key: u32, result: Result<Answer, GroupError>, out: &mut Vec<Output>) {
+    fn end_read(&mut self, key: u32, result: Result<Completion, GroupError>, out: &mut Vec<Output>) {
         let op = self.reads.end(key);
         out.push(Output::Done { op, result });
     }
@@ -253,13 +253,13 @@ impl Group {
         if let Err(error) = self.check_component(component.0, part) {
             return Some(Err(error));
         }
-        let mut places = SmallVec::new();
+        let mut locations = SmallVec::new();
         let range = BlockRange { component: component.0, part, block: 0, count: BLOCKS_PER_EXTENT as u16 };
-        match self.look_up(range, &mut places) {
+        match self.look_up(range, &mut locations) {
             Ok(()) => {
                 let mut allocated = [false; BLOCKS_PER_EXTENT];
-                for (bit, place) in allocated.iter_mut().zip(&places) {
-                    *bit = *place != Place::Hole;
+                for (bit, location) in allocated.iter_mut().zip(&locations) {
+                    *bit = *location != BlockLocation::Hole;
                 }
                 Some(Ok(allocated))
             }

@@ -11,7 +11,7 @@ use super::{Group, Phase};
 use crate::component::{Component, Stability};
 use crate::compute::{Computation, ComputeId, Task};
 use crate::format::anchor::{ANCHOR_SIZE, Anchor, anchor_offset};
-use crate::format::batch::{BatchHeader, ExtentPlace, Record, blocks_of_one};
+use crate::format::batch::{BatchHeader, ExtentLocation, Record, blocks_of_one};
 use crate::format::page::{Copy, DESCRIPTORS_PER_PAGE, Descriptor, PAGE_SIZE, Page, PageContent};
 use crate::index::Dirty;
 use crate::io::{Event, OpenError, Output};
@@ -263,7 +263,7 @@ impl Group {
         }
     }
 
-    /// Whether the record names places that exist.
+    /// Whether the record names extents and devices that exist.
     pub(super) fn is_plausible(&self, record: &Record) -> bool {
         if self.members.is_absent(record.member()) {
             return true; // Nobody can tell.
@@ -275,16 +275,17 @@ impl Group {
             self.members.get(member).is_some_and(|member| slot < member.geometry.component_slots)
         };
         match record {
-            Record::Write { place, .. } | Record::Trim { place, .. } | Record::Free { place, .. } => {
-                extent(place.member, place.extent)
-            }
-            Record::Direct { place, replaced, .. } => {
-                extent(place.member, place.extent) && replaced.is_none_or(|one| extent(place.member, one))
+            Record::Write { location, .. }
+            | Record::Trim { location, .. }
+            | Record::Free { location, .. } => extent(location.member, location.extent),
+            Record::Direct { location, replaced, .. } => {
+                extent(location.member, location.extent)
+                    && replaced.is_none_or(|one| extent(location.member, one))
             }
             Record::Component { member, slot: at, .. } | Record::ComponentGone { member, slot: at } => {
                 slot(*member, *at)
             }
-            // These may speak of a device that has left its place since; nothing follows from it then.
+            // These may speak of a device that has left the group since; nothing follows from it then.
             Record::PageIntent { .. } | Record::Watermark { .. } => true,
             Record::Entry { .. } | Record::Hole { .. } => true,
         }
@@ -461,12 +462,12 @@ impl Group {
         let first = (page - slots) * DESCRIPTORS_PER_PAGE as u32;
         for extent in first..(first + DESCRIPTORS_PER_PAGE as u32).min(member.owners.len() as u32) {
             let member = &mut self.members[index];
-            let place = ExtentPlace { member: index, extent };
-            if self.index.at(place).is_some_and(Dirty::tells_owner) {
+            let location = ExtentLocation { member: index, extent };
+            if self.index.at(location).is_some_and(Dirty::tells_owner) {
                 continue;
             }
             member.owners[extent as usize] = Owner { component: Descriptor::LOST.component, part: 0 };
-            self.index.drop_at(place);
+            self.index.drop_at(location);
         }
         let member = &mut self.members[index];
         member.table.keep(page, Box::new([const { Descriptor::LOST }; DESCRIPTORS_PER_PAGE]));
@@ -506,7 +507,7 @@ impl Group {
     }
 }
 
-/// What stands at a place of the log.
+/// What stands at a position of the log.
 enum Found {
     Batch(Batch),
     /// A header that is longer than what was read.

@@ -5,9 +5,9 @@
 
 use super::Group;
 use crate::compute::{Computation, ComputeId, Task};
-use crate::format::batch::ExtentPlace;
+use crate::format::batch::ExtentLocation;
 use crate::format::page::{Copy, Descriptor, PAGE_SIZE, Page, PageContent};
-use crate::index::{Entry, Newest};
+use crate::index::{IndexEntry, Newest};
 use crate::io::{Event, Output};
 use crate::requests::Purpose;
 use crate::rules::Rule;
@@ -38,7 +38,7 @@ impl Group {
 
     /// How far the present round is, 0..=1.
     pub fn scrub_progress(&self) -> f64 {
-        let ExtentPlace { member, extent } = self.scrub.place();
+        let ExtentLocation { member, extent } = self.scrub.location();
         let extents = |member: &crate::member::Member| member.owners.len() as f64;
         let all: f64 = self.members.iter().map(|(_, member)| extents(member)).sum();
         let before = self.members.iter().take(member as usize);
@@ -52,7 +52,7 @@ impl Group {
             return;
         }
         for _ in 0..LOOK_MAX {
-            let ExtentPlace { member: index, extent } = self.scrub.place();
+            let ExtentLocation { member: index, extent } = self.scrub.location();
             let Some(member) = self.members.get(index) else {
                 return self.end_scrub_round(out);
             };
@@ -87,10 +87,10 @@ impl Group {
 
     /// Reads the extent at the cursor, or its table page first.
     fn scrub_extent(&mut self, out: &mut Vec<Output>) {
-        let ExtentPlace { member: index, extent } = self.scrub.place();
+        let ExtentLocation { member: index, extent } = self.scrub.location();
         let member = &mut self.members[index];
-        let (page, place) = member.table.page_of(extent);
-        if (place == 0 || extent == 0) && member.table.version(page) > 0 && self.scrub.takes_page() {
+        let (page, number) = member.table.page_of(extent);
+        if (number == 0 || extent == 0) && member.table.version(page) > 0 && self.scrub.takes_page() {
             return self.scrub_table_page(index, page, out);
         }
         if member.table.descriptor(extent).is_none() {
@@ -116,7 +116,7 @@ impl Group {
         let member = &mut self.members[index];
         let owner = member.owners[extent as usize];
         let descriptor = member.table.descriptor(extent)?.clone();
-        let Some(dirty) = self.index.at(ExtentPlace { member: index, extent }) else {
+        let Some(dirty) = self.index.at(ExtentLocation { member: index, extent }) else {
             return Some(descriptor);
         };
         match dirty.direct() {
@@ -135,11 +135,11 @@ impl Group {
 
     /// Goes on with what the log has of the extent at the cursor.
     fn scrub_log(&mut self, out: &mut Vec<Output>) {
-        let in_log = |entry: &Entry| {
-            let Entry { block, position, checksum, .. } = *entry;
+        let in_log = |entry: &IndexEntry| {
+            let IndexEntry { block, position, checksum, .. } = *entry;
             (entry.newest == Newest::Data).then_some(LogBlock { block, position, checksum })
         };
-        let dirty = self.index.at(self.scrub.place());
+        let dirty = self.index.at(self.scrub.location());
         let queue = dirty.map_or(Vec::new(), |dirty| dirty.entries().iter().filter_map(in_log).collect());
         self.scrub_next_in_log(queue, false, out);
     }
@@ -161,9 +161,9 @@ impl Group {
         out: &mut Vec<Output>,
     ) {
         let read = *queue.last().expect("a block was read");
-        let ExtentPlace { member, extent } = self.scrub.place();
+        let ExtentLocation { member, extent } = self.scrub.location();
         let owner = self.members[member].owners[extent as usize];
-        let entry = self.index.at(self.scrub.place()).and_then(|dirty| dirty.find(read.block));
+        let entry = self.index.at(self.scrub.location()).and_then(|dirty| dirty.find(read.block));
         let is_current = entry.is_some_and(|entry| entry.position == read.position);
         let is_bad = is_current && (!unreadable.is_empty() || crc32c(buffer) != read.checksum);
         if is_bad && !is_retry {
@@ -179,7 +179,7 @@ impl Group {
     }
 
     fn scrub_read(&mut self, read: ExtentRead, buffer: Buffer, out: &mut Vec<Output>) {
-        let ExtentPlace { member, extent } = self.scrub.place();
+        let ExtentLocation { member, extent } = self.scrub.location();
         let offset = self.members[member].geometry.block_offset(extent, read.first);
         self.scrub.begin(Step::Extent(read));
         self.scrub_issue(member, offset, buffer, out);
@@ -214,7 +214,7 @@ impl Group {
     ) {
         let step = self.scrub.end_step();
         let Ok(bad) = result else { return self.next_extent() };
-        let member = &self.members[self.scrub.place().member];
+        let member = &self.members[self.scrub.location().member];
         if !member.is_in_service() {
             return self.next_extent();
         }
@@ -234,13 +234,13 @@ impl Group {
         }
     }
 
-    /// The checksums of an extent are computed. Nothing is said of a device that has left its place meanwhile.
+    /// The checksums of an extent are computed. Nothing is said of a device that has left the group meanwhile.
     pub(super) fn scrub_computed(&mut self, id: ComputeId, checksums: &[u32], out: &mut Vec<Output>) {
         let Some(Verification { device, read, buffer, unreadable, .. }) = self.scrub.end_verification(id)
         else {
             return;
         };
-        let member = &self.members[self.scrub.place().member];
+        let member = &self.members[self.scrub.location().member];
         if member.id != device || !member.is_in_service() {
             return self.next_extent();
         }
@@ -254,12 +254,12 @@ impl Group {
         (buffer, unreadable): (Buffer, &BadBlocks),
         out: &mut Vec<Output>,
     ) {
-        let ExtentPlace { member: index, extent } = self.scrub.place();
+        let ExtentLocation { member: index, extent } = self.scrub.location();
         let ExtentRead { descriptor: before, first, is_retry } = read;
         let judges_changed = !self.rules.hold(Rule::JudgeOnlyUnchanged);
         let is_unchanged = self.at_rest(index, extent).is_some_and(|now| now == *before) || judges_changed;
         // What the log has newer is not judged: after a crash its older version at rest may be torn.
-        let dirty = self.index.at(self.scrub.place());
+        let dirty = self.index.at(self.scrub.location());
         let is_newer_in_log = |block: usize| dirty.is_some_and(|dirty| dirty.find(block as u8).is_some());
         let is_bad = |&(at, checksum): &(usize, &u32)| {
             let block = first + at;
@@ -292,7 +292,7 @@ impl Group {
         (buffer, unreadable): (&Buffer, &BadBlocks),
         out: &mut Vec<Output>,
     ) {
-        let index = self.scrub.place().member;
+        let index = self.scrub.location().member;
         let member = &mut self.members[index];
         let is_lost = member.table.is_lost_slot(page);
         if member.table.version(page) != version || self.checkpoint.is_writing() || is_lost {

@@ -3,7 +3,7 @@
 use super::{Group, Phase};
 use crate::component::Component;
 use crate::format::batch::{Record, WindowEntry};
-use crate::io::{Answer, ComponentKey, Op, Output};
+use crate::io::{Completion, ComponentKey, Op, Output};
 use crate::limits;
 use crate::rules::Rule;
 use base::request::Buffers;
@@ -94,7 +94,7 @@ impl Group {
         let state = &self.components[component.0];
         match op {
             Some(op) if state.record.watermark >= watermark => {
-                out.push(Output::Done { op, result: Ok(Answer::Done) });
+                out.push(Output::Done { op, result: Ok(Completion::Done) });
             }
             Some(op) => {
                 let from_epoch = state.window().happened_from();

@@ -7,9 +7,9 @@ use super::copy::Whole;
 use super::{Group, Phase};
 use crate::buffer::{BatchWrite, Undone};
 use crate::component::Component;
-use crate::format::batch::{ExtentPlace, Origin, Record, WindowEntry};
+use crate::format::batch::{ExtentLocation, Origin, Record, WindowEntry};
 use crate::index::Dirty;
-use crate::io::{Answer, ComponentKey, GroupError, Op, Output};
+use crate::io::{Completion, ComponentKey, GroupError, Op, Output};
 use crate::requests::Purpose;
 use crate::rules::Rule;
 use crate::space::Claim;
@@ -149,10 +149,10 @@ impl Group {
                 }
             },
         };
-        let place = ExtentPlace { member: self.components[component].member, extent };
-        self.index.accept((component, part), place);
+        let location = ExtentLocation { member: self.components[component].member, extent };
+        self.index.accept((component, part), location);
         let component = self.components[component].record.id;
-        let record = Record::Write { component, part, place, block: block as u8, id, origin, checksums };
+        let record = Record::Write { component, part, location, block: block as u8, id, origin, checksums };
         self.buffer.push(record, Some(op), data);
         None
     }
@@ -168,9 +168,9 @@ impl Group {
         if !self.has_guest_room(entries) {
             return Some(Work::Trim { change, count });
         }
-        let record = match mapped.map(|extent| ExtentPlace { member, extent }) {
+        let record = match mapped.map(|extent| ExtentLocation { member, extent }) {
             None if origin == Origin::Copy && id <= self.components[key].hole(part) => {
-                out.push(Output::Done { op, result: Ok(Answer::Done) });
+                out.push(Output::Done { op, result: Ok(Completion::Done) });
                 return None;
             }
             None if origin == Origin::Copy => Record::Hole { member, component, part, id },
@@ -180,25 +180,25 @@ impl Group {
                 let entry = WindowEntry { id, part, block: block as u8, count, is_trim: true, tag };
                 Record::Entry { member, component, entry }
             }
-            Some(place) if frees => {
+            Some(location) if frees => {
                 self.exclusive.hold((key, part));
                 self.scarcity.begin_free();
                 if !self.rules.hold(Rule::ReuseOnlyFreed) {
-                    self.members[place.member].space.release(place.extent);
+                    self.members[location.member].space.release(location.extent);
                 }
-                Record::Free { component, part, place, id, origin }
+                Record::Free { component, part, location, id, origin }
             }
-            Some(place) => {
-                self.index.accept((key, part), place);
+            Some(location) => {
+                self.index.accept((key, part), location);
                 let count_less_one = (count - 1) as u8;
-                Record::Trim { component, part, place, block: block as u8, count_less_one, id, origin }
+                Record::Trim { component, part, location, block: block as u8, count_less_one, id, origin }
             }
         };
         self.buffer.push(record, Some(op), Buffers::new());
         None
     }
 
-    /// Writes a whole extent to a fresh place; its record follows when that is stable.
+    /// Writes a whole extent to a fresh one; its record follows when that is stable.
     fn write_direct(
         &mut self,
         change: Change,
@@ -211,8 +211,8 @@ impl Group {
         let Component { member, ref record, .. } = self.components[component];
         let replaced = self.index.extent_of(component, part);
         let checksums = Box::new(checksums.try_into().expect("a whole extent has 256 checksums"));
-        let place = ExtentPlace { member, extent };
-        let direct = Record::Direct { component: record.id, part, place, replaced, id, origin, checksums };
+        let location = ExtentLocation { member, extent };
+        let direct = Record::Direct { component: record.id, part, location, replaced, id, origin, checksums };
         self.exclusive.hold((component, part));
         let record = OwnRecord { op: Some(op), record: direct, for_checkpoint: false };
         let key = self.directs.insert(record) as u32;
@@ -259,7 +259,7 @@ impl Group {
     pub(super) fn map(&mut self, component: u32, part: u32, extent: u32) {
         self.with_reservation(component, Component::take_extent);
         let member = self.components[component].member;
-        self.index.map((component, part), ExtentPlace { member, extent });
+        self.index.map((component, part), ExtentLocation { member, extent });
     }
 
     fn unmap(&mut self, component: u32, part: u32) {
@@ -300,7 +300,7 @@ impl Group {
         if !self.rules.hold(Rule::AcknowledgeOnlyStable) {
             for one in self.buffer.sealed() {
                 if let (Some(op), Record::Write { .. }) = (one.op, &one.record) {
-                    out.push(Output::Done { op, result: Ok(Answer::Done) });
+                    out.push(Output::Done { op, result: Ok(Completion::Done) });
                 }
             }
         }
@@ -347,44 +347,44 @@ impl Group {
     }
 
     /// What a record changes in operation only: recovery rebuilds these from the whole at its end.
-    fn live_effects(&mut self, record: &Record, out: &mut Vec<Output>) -> Answer {
+    fn live_effects(&mut self, record: &Record, out: &mut Vec<Output>) -> Completion {
         match record {
-            Record::Write { place, .. } => self.index.accepted_is_stable(*place),
-            Record::Trim { place, .. } => {
-                self.index.accepted_is_stable(*place);
+            Record::Write { location, .. } => self.index.accepted_is_stable(*location),
+            Record::Trim { location, .. } => {
+                self.index.accepted_is_stable(*location);
                 self.scarcity.note_trim();
             }
-            Record::Direct { component, part, place, replaced, .. } => {
+            Record::Direct { component, part, location, replaced, .. } => {
                 let key =
                     self.components.key_of(*component).expect("a component stays until its parts are free");
                 if replaced.is_some() {
                     self.unmap(key, *part);
                 }
-                self.map(key, *part, place.extent);
+                self.map(key, *part, location.extent);
                 if let Some(extent) = replaced {
-                    self.release_replaced(ExtentPlace { member: place.member, extent: *extent }, out);
+                    self.release_replaced(ExtentLocation { member: location.member, extent: *extent }, out);
                 }
                 self.end_exclusive((key, *part));
             }
-            Record::Free { component, part, place, .. } => {
+            Record::Free { component, part, location, .. } => {
                 let key =
                     self.components.key_of(*component).expect("a component stays until its parts are free");
                 self.unmap(key, *part);
                 self.scarcity.end_free();
                 let component = &mut self.components[key];
                 component.frees_pending = component.frees_pending.saturating_sub(1);
-                self.release_extent(*place, out);
+                self.release_extent(*location, out);
                 self.end_exclusive((key, *part));
             }
             Record::Component { member, slot, .. } => {
                 let key =
                     self.members[*member].table.component_in(*slot).expect("a slot is held until it is gone");
-                return Answer::Component(ComponentKey(key));
+                return Completion::Component(ComponentKey(key));
             }
             Record::ComponentGone { .. } | Record::PageIntent { .. } => {}
             Record::Watermark { .. } | Record::Entry { .. } | Record::Hole { .. } => {}
         }
-        Answer::Done
+        Completion::Done
     }
 
     /// The change that had a part for itself has ended: what waited for it goes next.
@@ -394,28 +394,30 @@ impl Group {
         }
     }
 
-    /// As [`Group::release_extent`], for an extent whose place another one has taken: it is used next.
-    fn release_replaced(&mut self, place: ExtentPlace, out: &mut Vec<Output>) {
-        let is_destaging = self.index.at(place).is_some_and(Dirty::is_destaging);
-        if is_destaging || !self.members[place.member].space.release_warm(place.extent) {
-            self.release_extent(place, out);
+    /// As [`Group::release_extent`], for an extent that another one has replaced: it is used next.
+    fn release_replaced(&mut self, location: ExtentLocation, out: &mut Vec<Output>) {
+        let is_destaging = self.index.at(location).is_some_and(Dirty::is_destaging);
+        if is_destaging || !self.members[location.member].space.release_warm(location.extent) {
+            self.release_extent(location, out);
         }
     }
 
     /// Makes an extent free whose freeing is stable, once nothing writes to it any more.
-    pub(super) fn release_extent(&mut self, place: ExtentPlace, out: &mut Vec<Output>) {
-        if self.index.at(place).is_some_and(Dirty::is_destaging) {
-            return self.members[place.member].space.release_later(place.extent);
+    pub(super) fn release_extent(&mut self, location: ExtentLocation, out: &mut Vec<Output>) {
+        if self.index.at(location).is_some_and(Dirty::is_destaging) {
+            return self.members[location.member].space.release_later(location.extent);
         }
-        let member = &self.members[place.member];
+        let member = &self.members[location.member];
         if self.settings.discard && member.is_in_service() {
-            let offset = member.geometry.block_offset(place.extent, 0);
-            let io =
-                self.issue(place.member, Purpose::Discard { member: place.member, extent: place.extent });
-            out.push(Output::Discard { io, member: place.member, offset, len: EXTENT_SIZE });
+            let offset = member.geometry.block_offset(location.extent, 0);
+            let io = self.issue(
+                location.member,
+                Purpose::Discard { member: location.member, extent: location.extent },
+            );
+            out.push(Output::Discard { io, member: location.member, offset, len: EXTENT_SIZE });
             self.scarcity.begin_discard();
         } else {
-            self.members[place.member].space.release(place.extent);
+            self.members[location.member].space.release(location.extent);
         }
     }
 

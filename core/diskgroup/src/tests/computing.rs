@@ -4,7 +4,7 @@ use super::{Bench, id, new_component};
 use crate::format::batch::Origin;
 use crate::format::page::ComponentRecord;
 use crate::leaving::Lost;
-use crate::{Answer, ComponentKey, ComputeId, Computed, Event, Input, Op, Settings};
+use crate::{Completion, ComponentKey, ComputeId, Computed, Event, Input, Op, Settings};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use base::{ComponentId, DeviceId, Instant};
 use std::collections::BTreeSet;
@@ -64,7 +64,7 @@ fn a_result_that_comes_after_the_component_was_deleted_blames_nobody() {
     // Another component has the extent when the result comes.
     let record = ComponentRecord { id: ComponentId(2), ..new_component() };
     bench.ask(Input::Create { op: Op(11), device: DeviceId(2), record });
-    let Some(Ok(Answer::Component(other))) = bench.done.get(&11).cloned() else { panic!("it is made") };
+    let Some(Ok(Completion::Component(other))) = bench.done.get(&11).cloned() else { panic!("it is made") };
     bench.write(12, other, BLOCK_SIZE, (super::id(1, 5), Origin::Copy));
     bench.group.drain();
     bench.settle(Vec::new());

@@ -1,34 +1,27 @@
 //! A disk of the cluster that is changed while it is open: its size, its name, what its policy asks for; and what lies
 //! beyond the end of one that became smaller (docs/design/0009).
 
-use super::FabricOutput;
-use crate::control::DiskSpec;
-use crate::node::{Node, Output, Token};
+use crate::changes::ChangedRange;
+use crate::interface::{DiskSpec, FabricOutput, Output, Token};
+use crate::node::Node;
 use crate::pace::IopsLimit;
 use crate::request::Requester;
 use base::request::Request;
 use base::units::BLOCK_SIZE;
 use base::{DiskId, Instant};
-use wire::{Answer, Refusal};
 
 impl Node {
     /// The record of an open disk of the cluster has changed. False if this is older than what is known, or the disk is
     /// not open.
-    pub fn update_cluster_disk(
-        &mut self,
-        now: Instant,
-        version: u64,
-        spec: DiskSpec,
-        out: &mut Vec<Output>,
-    ) -> bool {
+    pub fn update_disk(&mut self, now: Instant, version: u64, spec: DiskSpec, out: &mut Vec<Output>) -> bool {
         self.now = now;
         let Some(key) = self.disk(spec.id) else { return false };
         let disk = &mut self.disks[key.0];
-        let cluster = &mut disk.cluster;
-        if version < cluster.spec_version {
+        let ownership = &mut disk.ownership;
+        if version < ownership.spec_version {
             return false;
         }
-        cluster.spec_version = version;
+        ownership.spec_version = version;
         if disk.spec.iops_limit != spec.iops_limit {
             disk.limit = IopsLimit::new(spec.iops_limit);
         }
@@ -54,26 +47,17 @@ impl Node {
     ) {
         self.now = now;
         let Some(key) = self.disk(disk).map(|key| key.0).filter(|key| self.may_start(*key)) else {
-            return out.push(surplus_answer(token, false));
+            return out.push(Output::Fabric(FabricOutput::given_back(token, false)));
         };
         let state = &self.disks[key];
         let end = end.min(state.spec.layout.size());
-        let reaches_further = |change: &crate::disk::Change| change.end > size.next_multiple_of(BLOCK_SIZE);
-        let is_quiet = !state.changes.iter().chain(&state.blocked).any(reaches_further);
+        let reaches_further = |change: &ChangedRange| change.end > size.next_multiple_of(BLOCK_SIZE);
+        let is_quiet = !state.changes.iter().any(reaches_further);
         if state.closing.is_some() || state.spec.size != size || end <= size || !is_quiet {
-            return out.push(surplus_answer(token, false));
+            return out.push(Output::Fabric(FabricOutput::given_back(token, false)));
         }
         let request = Request::WriteZeroes { offset: size, len: end - size, allocate: false };
         self.begin_unchecked(Requester::Surplus(token), key, request, out);
         self.pump(out);
     }
-}
-
-/// Tells the control plane whether what lay beyond the end is given back.
-pub(crate) fn surplus_answer(token: Token, is_done: bool) -> Output {
-    let answer = match is_done {
-        true => Answer::Done { congestion: 0 },
-        false => Answer::Refused(Refusal::Busy),
-    };
-    Output::Fabric(FabricOutput::Component { token, answer: Some(answer) })
 }

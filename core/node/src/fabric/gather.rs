@@ -8,13 +8,11 @@
 //! Nothing relies on the others coming. Where another change of the part comes between, where the component is asked what it is or
 //! holds, or where the next slice takes too long, what is there goes to the group as it is; and so does every later slice.
 
-use crate::fabric::Job;
 use crate::limits;
-use crate::node::{Node, Output};
 use base::request::Buffers;
 use base::units::BLOCKS_PER_EXTENT;
 use base::{ComponentId, Instant, WriteId};
-use replication::components::{Store, StoreOp, Stored};
+use replication::components::{Store, StoreOp};
 use replication::limits::{COPY_SLICE_BLOCKS, SILENCE};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -41,9 +39,9 @@ struct Gather {
 }
 
 /// A slice that waits with the others of its part, or that was the last of them.
-struct Taken {
-    part: u32,
-    is_whole: bool,
+pub(super) struct Taken {
+    pub(super) part: u32,
+    pub(super) is_whole: bool,
 }
 
 /// What waits for the rest of its part.
@@ -65,13 +63,18 @@ impl Gathers {
         self.parts.values().map(|one| one.until).min()
     }
 
+    /// The parts that have waited for too long.
+    pub(super) fn overdue(&self, now: Instant) -> Vec<(ComponentId, u32)> {
+        self.parts.iter().filter(|(_, one)| one.until <= now).map(|(key, _)| *key).collect()
+    }
+
     /// The other slices that end with that one.
-    fn ended(&mut self, op: StoreOp) -> Vec<StoreOp> {
+    pub(super) fn ended(&mut self, op: StoreOp) -> Vec<StoreOp> {
         self.others.remove(&op).unwrap_or_default()
     }
 
     /// Takes a slice in if it is the first of its part, or the next; else gives it back.
-    fn take(
+    pub(super) fn take(
         &mut self,
         now: Instant,
         op: StoreOp,
@@ -101,7 +104,7 @@ impl Gathers {
     }
 
     /// Takes out what is there of a part.
-    fn release(&mut self, (component, part): (ComponentId, u32)) -> Option<(StoreOp, Store)> {
+    pub(super) fn release(&mut self, (component, part): (ComponentId, u32)) -> Option<(StoreOp, Store)> {
         let Gather { id, data, checksums, mut ops, .. } = self.parts.remove(&(component, part))?;
         let op = ops.remove(0);
         if !ops.is_empty() {
@@ -111,69 +114,15 @@ impl Gathers {
     }
 
     /// The parts of a component that wait, and that a store of it must not overtake.
-    fn before(&self, component: ComponentId, store: &Store) -> Vec<u32> {
+    pub(super) fn before(&self, component: ComponentId, store: &Store) -> Vec<u32> {
         let of_it = self.parts.range((component, 0)..=(component, u32::MAX)).map(|((_, part), _)| *part);
         match store {
             Store::Write { part, .. } | Store::Trim { part, .. } => of_it.filter(|one| one == part).collect(),
             Store::Read { .. } | Store::Allocation { .. } | Store::Changed { .. } => Vec::new(),
             Store::Settle { .. } | Store::Forget { .. } => Vec::new(),
-            Store::State | Store::Promise { .. } | Store::Create(_) | Store::Change(_) | Store::Delete => {
+            Store::State | Store::Promise { .. } | Store::Create(_) | Store::Update(_) | Store::Delete => {
                 of_it.collect()
             }
         }
-    }
-}
-
-impl Node {
-    /// A store for a component of this node: a slice of a copy waits for the others, all else goes to the group.
-    pub(crate) fn store(&mut self, op: StoreOp, component: ComponentId, store: Store, out: &mut Vec<Output>) {
-        let now = self.now;
-        let mut store = match self.fabric().gathers.take(now, op, component, store) {
-            Ok(Taken { part, is_whole: true }) => return self.release((component, part), out),
-            Ok(Taken { is_whole: false, .. }) => return,
-            Err(store) => store,
-        };
-        let before = self.fabric().gathers.before(component, &store);
-        let is_after = !before.is_empty();
-        for part in before {
-            self.release((component, part), out);
-        }
-        // It may be the first slice of another copy.
-        if is_after {
-            match self.fabric().gathers.take(now, op, component, store) {
-                Ok(_) => return,
-                Err(given_back) => store = given_back,
-            }
-        }
-        self.store_whole(op, component, store, out);
-    }
-
-    /// What has waited for too long goes to its group as it is.
-    pub(crate) fn release_overdue(&mut self, out: &mut Vec<Output>) {
-        let now = self.now;
-        let parts = &self.fabric().gathers.parts;
-        let overdue: Vec<(ComponentId, u32)> =
-            parts.iter().filter(|(_, one)| one.until <= now).map(|(key, _)| *key).collect();
-        for key in overdue {
-            self.release(key, out);
-        }
-    }
-
-    fn release(&mut self, key: (ComponentId, u32), out: &mut Vec<Output>) {
-        if let Some((op, store)) = self.fabric().gathers.release(key) {
-            self.store_whole(op, key.0, store, out);
-        }
-    }
-
-    /// A store has ended, and with it all slices that it was made of.
-    pub(crate) fn stored(&mut self, op: StoreOp, stored: Stored) {
-        let now = self.now;
-        let fabric = self.fabric();
-        let mut outputs = Vec::new();
-        for other in fabric.gathers.ended(op) {
-            fabric.components.stored(now, other, stored.clone(), &mut outputs);
-        }
-        fabric.components.stored(now, op, stored, &mut outputs);
-        fabric.jobs.extend(outputs.into_iter().map(Job::Components));
     }
 }

@@ -1,37 +1,37 @@
 //! Owners of disks on this node: what they are told, what they ask for.
 
-use super::{FabricOutput, For, Job};
-use crate::control::DiskSpec;
-use crate::node::{Node, Output};
+use super::Job;
+use super::pending::For;
+use crate::interface::{DiskSpec, FabricOutput, Output};
+use crate::node::Node;
 use crate::range::part_and_block;
-use crate::request::Requester;
-use base::{ComponentId, DiskId, Instant};
+use crate::request::{Piece, Requester};
+use base::{ComponentId, DiskId, Instant, NodeId};
 use layout::Span;
 use replication::owner::{Committed, End, Event, Failure, Input, LinkChange, Payload, Phase, Reply, Token};
 use replication::{Owner, Roster, owner};
-use std::cmp::Reverse;
 use std::time::Duration;
 
 impl Node {
     pub(crate) fn owner(&self, disk: u32) -> Option<&Owner> {
-        self.disks.get(disk)?.cluster.owner.as_deref()
+        self.disks.get(disk)?.ownership.owner.as_deref()
     }
 
     /// Tells the owners of a disk apart that this node has had.
     pub(crate) fn owner_number(&self, disk: u32) -> Option<u64> {
-        let cluster = &self.disks.get(disk)?.cluster;
-        cluster.owner.is_some().then_some(cluster.owner_number)
+        let ownership = &self.disks.get(disk)?.ownership;
+        ownership.owner.is_some().then_some(ownership.owner_number)
     }
 
     /// Gives an owner an input; what it wants done becomes jobs.
     pub(crate) fn step_owner(&mut self, disk: u32, input: Input) {
         let now = self.now;
         let fabric = &mut self.fabric;
-        let owner = self.disks.get_mut(disk).and_then(|disk| disk.cluster.owner.as_mut());
+        let owner = self.disks.get_mut(disk).and_then(|disk| disk.ownership.owner.as_mut());
         let Some(owner) = owner else { return };
         let mut outputs = Vec::new();
         owner.step(now, input, &fabric.leases, &mut outputs);
-        fabric.touched.insert(disk);
+        fabric.schedule.touch(disk);
         fabric.jobs.extend(outputs.into_iter().map(|output| Job::Owner { disk, output }));
     }
 
@@ -60,26 +60,26 @@ impl Node {
         let now = self.now;
         let fabric = &mut self.fabric;
         let DiskSpec { id, reads_locally, verify_checksums: verifies, .. } = self.disks[disk].spec;
-        let cluster = &mut self.disks[disk].cluster;
-        assert!(cluster.owner.is_none(), "a disk has one owner");
+        let ownership = &mut self.disks[disk].ownership;
+        assert!(ownership.owner.is_none(), "a disk has one owner");
         let prefers_local = reads_locally || fabric.settings.prefers_local;
         let (zeroes, rules) = (self.zeroes.clone(), fabric.settings.rules);
         let copy_blocks_max = fabric.settings.copy_blocks_max;
         // Another node has changed the record since: the directory is the one that the others use.
-        let patience = if cluster.is_live { Duration::ZERO } else { fabric.settings.start_patience };
+        let patience = if ownership.is_live { Duration::ZERO } else { fabric.settings.start_patience };
         let starts_until = fabric.started + patience;
         let settings =
             owner::Settings { zeroes, prefers_local, verifies, copy_blocks_max, starts_until, rules };
-        let record = (cluster.version, cluster.roster.clone());
+        let record = (ownership.version, ownership.roster.clone());
         let mut outputs = Vec::new();
         let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();
         let owner = Owner::claim(id, fabric.settings.me, record, up, settings, now, &mut outputs);
-        cluster.owner = Some(Box::new(owner));
+        ownership.owner = Some(Box::new(owner));
         fabric.next_session += 1;
-        cluster.owner_number = fabric.next_session;
-        fabric.touched.insert(disk);
+        ownership.owner_number = fabric.next_session;
+        fabric.schedule.touch(disk);
         fabric.jobs.extend(outputs.into_iter().map(|output| Job::Owner { disk, output }));
-        let is_used = cluster.is_used();
+        let is_used = ownership.is_used;
         self.step_owner(disk, Input::Used { is_used });
     }
 
@@ -94,10 +94,10 @@ impl Node {
             }
             owner::Output::Done { token, result } => self.piece_of_owner(token, result, out),
             owner::Output::Commit { expected, roster } => {
-                self.fabric().next_session += 1;
-                let number = self.fabric().next_session;
-                let cluster = &mut self.disks[disk].cluster;
-                cluster.commit = Some(number);
+                self.fabric.next_session += 1;
+                let number = self.fabric.next_session;
+                let ownership = &mut self.disks[disk].ownership;
+                ownership.commit = Some(number);
                 out.push(Output::Fabric(FabricOutput::Commit { disk: id, number, expected, roster }));
             }
             owner::Output::Fetch => out.push(Output::Fabric(FabricOutput::Fetch { disk: id })),
@@ -109,18 +109,18 @@ impl Node {
         match event {
             Event::Ended(end) => {
                 let state = &mut self.disks[disk];
-                let cluster = &mut state.cluster;
-                cluster.commit = None; // Its result is for nobody.
+                let ownership = &mut state.ownership;
+                ownership.commit = None; // Its result is for nobody.
                 let is_lost = matches!(end, End::Superseded | End::SupersededBy { .. });
-                Node::note_end(cluster, is_lost);
+                ownership.note_end(is_lost);
                 if let End::SupersededBy { component, epoch } = end {
-                    let known = cluster.promised.map_or(0, |(_, epoch)| epoch);
-                    cluster.promised = (epoch > known).then_some((component, epoch)).or(cluster.promised);
+                    let known = ownership.promised.map_or(0, |(_, epoch)| epoch);
+                    ownership.promised = (epoch > known).then_some((component, epoch)).or(ownership.promised);
                 }
-                if let Some(owner) = cluster.owner.take() {
+                if let Some(owner) = ownership.owner.take() {
                     let (version, roster) = owner.record();
-                    if version >= cluster.version {
-                        (cluster.version, cluster.roster) = (version, roster.clone());
+                    if version >= ownership.version {
+                        (ownership.version, ownership.roster) = (version, roster.clone());
                     }
                 }
                 self.look_soon(disk);
@@ -139,7 +139,7 @@ impl Node {
         self.piece_done(request, piece, result, out);
     }
 
-    pub(crate) fn tell_owners_of_link(&mut self, node: base::NodeId, change: LinkChange) {
+    pub(crate) fn tell_owners_of_link(&mut self, node: NodeId, change: LinkChange) {
         let owned: Vec<u32> = self.disks.iter().map(|(key, _)| key).collect();
         for disk in owned {
             if self.owner(disk).is_some() {
@@ -153,10 +153,10 @@ impl Node {
     /// Grants owners bytes to copy, each the same share, when that is due.
     pub(crate) fn pace_copies(&mut self) {
         let now = self.now;
-        let copying: Vec<u32> = self.fabric().copying.iter().copied().collect();
+        let copying = self.fabric.schedule.copying();
         let (copying, over): (Vec<_>, Vec<_>) =
             copying.into_iter().partition(|disk| self.owner(*disk).is_some());
-        self.fabric().copying.retain(|disk| !over.contains(disk));
+        over.into_iter().for_each(|disk| self.fabric.schedule.set_copying(disk, false));
         let congestion = copying.iter().map(|disk| self.owner_congestion(*disk)).max();
         let Some(congestion) = congestion else { return self.shares.rest(now) };
         let in_flight = copying.iter().filter_map(|disk| self.owner(*disk)).map(Owner::copying_bytes).sum();
@@ -173,36 +173,20 @@ impl Node {
     /// Advances the owners that something happened to, and those whose time has come.
     pub(crate) fn advance_owners(&mut self, out: &mut Vec<Output>) {
         let now = self.now;
-        let fabric = self.fabric();
-        while let Some(&Reverse((at, disk))) = fabric.alarms.peek()
-            && at <= now
-        {
-            fabric.alarms.pop();
-            if fabric.armed.get(&disk) == Some(&at) {
-                fabric.armed.remove(&disk);
-            }
-            fabric.touched.insert(disk);
-        }
-        while let Some(disk) = self.fabric().touched.pop_first() {
+        self.fabric.schedule.ring(now);
+        while let Some(disk) = self.fabric.schedule.next_touched() {
             let fabric = &mut self.fabric;
-            let owner = self.disks.get_mut(disk).and_then(|disk| disk.cluster.owner.as_mut());
+            let owner = self.disks.get_mut(disk).and_then(|disk| disk.ownership.owner.as_mut());
             let Some(owner) = owner else { continue };
             let mut outputs = Vec::new();
             owner.advance(now, &fabric.leases, &mut outputs);
             if owner.has_waiting_reads() {
-                fabric.thirsty.insert(disk);
+                fabric.schedule.await_lease(disk);
             }
-            match owner.wants_pace() {
-                true => fabric.copying.insert(disk),
-                false => fabric.copying.remove(&disk),
-            };
+            fabric.schedule.set_copying(disk, owner.wants_pace());
             // An alarm for now would be worked off in this very loop.
-            let alarm = owner.wake_at().map(|at| at.max(Instant(now.0 + 1)));
-            // One that goes off earlier comes here again: a second one each time would never end, and there would be ever more.
-            let is_sooner = |at: &Instant| fabric.armed.get(&disk).is_none_or(|armed| at < armed);
-            if let Some(at) = alarm.filter(is_sooner) {
-                fabric.armed.insert(disk, at);
-                fabric.alarms.push(Reverse((at, disk)));
+            if let Some(at) = owner.wake_at() {
+                fabric.schedule.arm(disk, at.max(Instant(now.0 + 1)));
             }
             fabric.jobs.extend(outputs.into_iter().map(|output| Job::Owner { disk, output }));
             self.pump(out);
@@ -223,7 +207,7 @@ impl Node {
         if let Committed::Conflict { version, roster } = &committed {
             self.note_record(key.0, *version, roster);
         }
-        let commit = &mut self.disks[key.0].cluster.commit;
+        let commit = &mut self.disks[key.0].ownership.commit;
         if *commit == Some(number) {
             *commit = None;
             self.step_owner(key.0, Input::Committed(committed));
@@ -266,48 +250,22 @@ impl Node {
     }
 
     fn note_record(&mut self, disk: u32, version: u64, roster: &Roster) {
-        let me = self.fabric().me();
-        let cluster = &mut self.disks[disk].cluster;
+        let me = self.fabric.me();
+        let ownership = &mut self.disks[disk].ownership;
         // A record that is not older than what a component has promised.
-        if cluster.promised.is_some_and(|(_, epoch)| roster.epoch >= epoch) {
-            cluster.promised = None;
+        if ownership.promised.is_some_and(|(_, epoch)| roster.epoch >= epoch) {
+            ownership.promised = None;
         }
-        if cluster.version >= version {
+        if ownership.version >= version {
             return;
         }
-        cluster.is_live |= roster.owner.is_some_and(|owner| owner.node != me);
-        (cluster.version, cluster.roster) = (version, roster.clone());
+        ownership.is_live |= roster.owner.is_some_and(|owner| owner.node != me);
+        (ownership.version, ownership.roster) = (version, roster.clone());
         self.look_soon(disk);
     }
 
     /// Whether this node owns the disk and serves it.
     pub(crate) fn is_serving(&self, disk: u32) -> bool {
         self.owner(disk).is_some_and(|owner| owner.phase() == Phase::Serving)
-    }
-}
-
-/// A piece of a guest's request, as an owner names it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Piece {
-    request: u32,
-    piece: u32,
-}
-
-impl Piece {
-    /// All changes of a request have one name.
-    pub(crate) fn changes_of(request: u32) -> Piece {
-        Piece { request, piece: 0 }
-    }
-}
-
-impl From<Piece> for Token {
-    fn from(Piece { request, piece }: Piece) -> Token {
-        Token(u64::from(request) << 32 | u64::from(piece))
-    }
-}
-
-impl From<Token> for Piece {
-    fn from(Token(token): Token) -> Piece {
-        Piece { request: (token >> 32) as u32, piece: token as u32 }
     }
 }

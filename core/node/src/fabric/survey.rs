@@ -1,20 +1,20 @@
 //! What a component of this node has allocated, told to the disk's owner: stretches without space as runs, and of so many other
 //! parts each block that a turn of the engine takes no longer for it.
 
-use super::shelf::refusal;
-use crate::node::{GroupKey, Node, Output};
-use crate::request::push_run;
+use super::translate::refusal;
+use crate::interface::GroupKey;
+use crate::runs::push_run;
 use base::request::StatusRun;
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
-use diskgroup::ComponentKey;
+use diskgroup::{ComponentKey, Group};
 use replication::components::{StoreOp, Stored};
 use wire::limits::ALLOCATION_LOOKUPS_MAX;
 
 /// A question under way.
 #[derive(Debug)]
 pub(crate) struct Survey {
-    op: StoreOp,
-    group: GroupKey,
+    pub(crate) op: StoreOp,
+    pub(crate) group: GroupKey,
     component: ComponentKey,
     /// The next part, and the one behind the last.
     part: u32,
@@ -24,57 +24,39 @@ pub(crate) struct Survey {
     runs: Vec<StatusRun>,
 }
 
-impl Node {
-    pub(crate) fn begin_survey(
-        &mut self,
+impl Survey {
+    /// A question about `count` parts from `part` on.
+    pub(crate) fn new(
         (op, group, component): (StoreOp, GroupKey, ComponentKey),
         (part, count): (u32, u16),
-        out: &mut Vec<Output>,
-    ) {
-        let survey = Survey {
-            op,
-            group,
-            component,
-            part,
-            end: part + u32::from(count),
-            looked_up: 0,
-            runs: Vec::new(),
-        };
-        self.go_on_with_survey(survey, out);
+    ) -> Survey {
+        let end = part + u32::from(count);
+        Survey { op, group, component, part, end, looked_up: 0, runs: Vec::new() }
     }
 
-    /// Questions that waited for table pages go on.
-    pub(crate) fn go_on_with_surveys(&mut self, out: &mut Vec<Output>) {
-        for survey in std::mem::take(&mut self.fabric().surveys) {
-            self.go_on_with_survey(survey, out);
-        }
-    }
-
-    fn go_on_with_survey(&mut self, mut survey: Survey, out: &mut Vec<Output>) {
-        while survey.part < survey.end && survey.looked_up < ALLOCATION_LOOKUPS_MAX {
-            let (key, component, part) = (survey.group, survey.component, survey.part);
-            let Some(group) = self.groups[key.0 as usize].as_mut() else {
-                return self.stored(survey.op, Stored::Failed(wire::Refusal::NoComponent));
-            };
-            let backed = group.first_backed(component, part..survey.end).unwrap_or(survey.end);
-            if backed > part {
-                push_run(&mut survey.runs, u64::from(backed - part) * EXTENT_SIZE, false);
-                survey.part = backed;
+    /// Looks parts up in the group, which appends what it wants done to `outputs`. The answer, or `None` while a page of the
+    /// group's table is being read.
+    pub(crate) fn go_on(
+        &mut self,
+        group: &mut Group,
+        outputs: &mut Vec<diskgroup::Output>,
+    ) -> Option<Stored> {
+        while self.part < self.end && self.looked_up < ALLOCATION_LOOKUPS_MAX {
+            let backed = group.first_backed(self.component, self.part..self.end).unwrap_or(self.end);
+            if backed > self.part {
+                push_run(&mut self.runs, u64::from(backed - self.part) * EXTENT_SIZE, false);
+                self.part = backed;
                 continue;
             }
-            let mut outputs = Vec::new();
-            let found = group.allocation(component, part, &mut outputs);
-            self.route(key, outputs, out);
-            match found {
-                None => return self.fabric().surveys.push_back(survey),
-                Some(Err(error)) => return self.stored(survey.op, Stored::Failed(refusal(error))),
-                Some(Ok(blocks)) => {
-                    blocks.iter().for_each(|block| push_run(&mut survey.runs, BLOCK_SIZE, *block));
-                    survey.part += 1;
-                    survey.looked_up += 1;
+            match group.allocation(self.component, self.part, outputs)? {
+                Err(error) => return Some(Stored::Failed(refusal(error))),
+                Ok(blocks) => {
+                    blocks.iter().for_each(|block| push_run(&mut self.runs, BLOCK_SIZE, *block));
+                    self.part += 1;
+                    self.looked_up += 1;
                 }
             }
         }
-        self.stored(survey.op, Stored::Allocation(survey.runs));
+        Some(Stored::Allocation(std::mem::take(&mut self.runs)))
     }
 }

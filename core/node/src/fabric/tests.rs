@@ -1,8 +1,12 @@
 //! Answers that do not belong to what was asked.
 
-use super::*;
-use base::HostId;
+use crate::interface::{FabricOutput, FabricSettings, Output, Token};
+use crate::node::Node;
+use base::{ComponentId, HostId, Instant, NodeId};
+use replication::OwnedBy;
+use std::collections::BTreeMap;
 use std::time::Duration;
+use wire::{Answer, Message, Request};
 
 const NOW: Instant = Instant(1 << 40);
 

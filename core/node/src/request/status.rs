@@ -3,10 +3,12 @@
 //! Stretches without space are told in runs, however long they are. Where there is space, a request looks up each block of so many
 //! parts at most that a turn of the engine takes no longer for it, and is answered about these: whoever asked asks on.
 
-use super::Stage;
-use super::holes::{Reign, Stamp};
-use crate::node::{Node, Output};
+use super::state::{Piece, Question, Questions, Stage};
+use crate::holes::{Reign, Stamp};
+use crate::interface::Output;
+use crate::node::Node;
 use crate::range::range_of;
+use crate::runs::push_run;
 use base::request::StatusRun;
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use layout::Span;
@@ -19,46 +21,20 @@ use wire::limits::ALLOCATION_PARTS_MAX;
 /// one question takes, however the range is aligned. NBD clients ask about less.
 const WINDOW: u64 = (ALLOCATION_PARTS_MAX as u64 - 1) * EXTENT_SIZE;
 
-/// What a component is asked: some of its parts, and what it said.
-#[derive(Debug)]
-struct Question {
-    place: usize,
-    part: u32,
-    count: u16,
-    answer: Vec<StatusRun>,
-}
-
-impl Question {
-    /// The byte of the place up to which it was answered.
-    fn answer_end(&self) -> u64 {
-        u64::from(self.part) * EXTENT_SIZE + self.answer.iter().map(|run| run.len).sum::<u64>()
-    }
-}
-
-/// Questions about a request.
-#[derive(Debug)]
-pub(super) struct Questions {
-    /// Where the range begins that they are about, and what follows it.
-    from: u64,
-    next: u64,
-    asked: SmallVec<[Question; 1]>,
-    stamp: Stamp,
-}
-
 impl Node {
     /// Answers a request from what the owner knows, or has it ask: one question for each place.
     pub(super) fn ask_status(&mut self, key: u32, out: &mut Vec<Output>) {
         let (from, len) = range_of(&self.requests[key as usize].request);
         let disk = self.requests[key as usize].disk;
-        let cluster = &self.disks[disk].cluster;
-        let reign = Reign { owner: cluster.owner_number, layout: cluster.spec_version };
-        let known = cluster.holes.end_of(from, reign).map(|end| end.min(from + len));
+        let ownership = &self.disks[disk].ownership;
+        let reign = Reign { owner: ownership.owner_number, layout: ownership.spec_version };
+        let known = ownership.holes.end_of(from, reign).map(|end| end.min(from + len));
         if let Some(next) = known.filter(|next| self.may_tell(disk, from..*next)) {
             let runs = vec![StatusRun { len: next - from, allocated: false }];
             self.requests[key as usize].stage = Stage::Told(runs);
             return self.end_request(key, out);
         }
-        let (stamp, ahead) = cluster.holes.ask(reign);
+        let (stamp, ahead) = ownership.holes.ask(reign);
         let (next, asked) = self.questions(disk, from, len, ahead);
         let state = &mut self.requests[key as usize];
         if asked.is_empty() {
@@ -69,7 +45,7 @@ impl Node {
         let inputs: SmallVec<[owner::Input; 1]> = (0u32..)
             .zip(&asked)
             .map(|(piece, one)| owner::Input::Status {
-                token: owner::Token(u64::from(key) << 32 | u64::from(piece)),
+                token: Piece { request: key, piece }.into(),
                 place: one.place as u16,
                 part: one.part,
                 count: one.count,
@@ -113,8 +89,9 @@ impl Node {
     fn note_holes(&mut self, disk: u32, stamp: Stamp, told: Range<u64>, alike: Option<bool>) {
         let state = &mut self.disks[disk];
         // One that began before the question may still be on its way to the owner.
-        let is_changing = state.changes.iter().any(|one| one.start < told.end && told.start < one.end);
-        let holes = &mut state.cluster.holes;
+        let is_changing =
+            state.changes.under_way().iter().any(|one| one.start < told.end && told.start < one.end);
+        let holes = &mut state.ownership.holes;
         match alike {
             Some(false) if !is_changing => holes.learn(stamp, told),
             _ => holes.learn_of_data(),
@@ -207,12 +184,5 @@ impl Cut<'_> {
                 (self.runs, self.start) = (&self.runs[1..], run_end);
             }
         }
-    }
-}
-
-pub(crate) fn push_run(runs: &mut Vec<StatusRun>, len: u64, allocated: bool) {
-    match runs.last_mut() {
-        Some(last) if last.allocated == allocated => last.len += len,
-        Some(_) | None => runs.push(StatusRun { len, allocated }),
     }
 }

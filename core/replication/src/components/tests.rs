@@ -60,8 +60,8 @@ fn nothing_is_remembered_of_components_that_are_gone() {
         assert!(matches!(missing, Answer::Refused(Refusal::NoComponent)), "{missing:?}");
         assert_eq!(bench.components.held.len(), 0, "somebody asked for one that is not there");
         let device = DeviceId(3);
-        let (disk_record, size) = (Vec::new(), 1 << 20);
-        let new = NewComponent { id: component, disk: DiskId(1), device, size, reservation: 0, disk_record };
+        let (disk_label, size) = (Vec::new(), 1 << 20);
+        let new = NewComponent { id: component, disk: DiskId(1), device, size, reservation: 0, disk_label };
         assert!(matches!(bench.ask(Request::Create(new)), Answer::Done { .. }));
         assert!(matches!(bench.ask(open), Answer::Opened { .. }));
         assert_eq!(bench.components.held.len(), 1);

@@ -69,13 +69,13 @@ fn new_component() -> impl Strategy<Value = NewComponent> {
     let sizes = (1..=COMPONENT_SIZE_MAX / EXTENT_SIZE)
         .prop_flat_map(|extents| (Just(extents * EXTENT_SIZE), 0..=extents * EXTENT_SIZE));
     (ids, sizes, vec(any::<u8>(), 0..=768)).prop_map(
-        |((id, disk, device), (size, reservation), disk_record)| NewComponent {
+        |((id, disk, device), (size, reservation), disk_label)| NewComponent {
             id: ComponentId(id),
             disk: DiskId(disk),
             device: DeviceId(device),
             size,
             reservation,
-            disk_record,
+            disk_label,
         },
     )
 }
@@ -127,7 +127,7 @@ fn request() -> impl Strategy<Value = Request> {
         write(),
         trim_or_read(),
         new_component().prop_map(Request::Create),
-        new_component().prop_map(Request::Change),
+        new_component().prop_map(Request::Update),
         (any::<u128>(), tag(), guest_request()).prop_map(|(disk, tag, request)| Request::Guest {
             disk: DiskId(disk),
             tag,

@@ -49,7 +49,7 @@ fn new_component() -> NewComponent {
         device: DeviceId(0x9192_9394_9596_9798_999a_9b9c_9d9e_9fa0),
         size: 0x0000_003f_c000_0000,
         reservation: 0x0000_0000_4000_0000,
-        disk_record: b"what a disk is".to_vec(),
+        disk_label: b"what a disk is".to_vec(),
     }
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
         ("stable settle", Request::Settle { component, epoch, watermark, from_epoch: 7, stable: true }),
         ("changed", Request::Changed { component, epoch, since: watermark, from_part: part }),
         ("create", Request::Create(new_component())),
-        ("change", Request::Change(NewComponent { disk_record: Vec::new(), ..new_component() })),
+        ("update", Request::Update(NewComponent { disk_label: Vec::new(), ..new_component() })),
         ("delete", Request::Delete { component }),
         ("guest read", guest(GuestRequest::Read { offset: 512, len: 0x0200_0000 })),
         ("guest write", guest(GuestRequest::Write { offset: 1536, data: buffers(pool, 4608, 3) })),

@@ -4,12 +4,12 @@ use super::access::{Caller, Need, check, to_the_end};
 use super::types::{
     AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
     CertificateRequest, CertificatesView, ChangeDisk, ChangeSettings, ConfirmAuthority, ConfirmHost,
-    CopyRequest, CopyView, CreateDisk, CreatePolicy, DeleteDisk, DeviceView, DiskSummary, DiskView,
-    EndImport, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView, ForecastView, FoundCluster,
-    FoundedView, HealthView, HistogramsView, HostSummary, HostView, ImportView, JoinAnswer, JoinRequest,
-    KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView,
-    RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView,
-    ResyncsView, SilenceView, Since, SupportView, TokenView, TopView, VersionsView, WhatIf,
+    CopyRequest, CopyView, CreateDisk, CreatePolicy, DeleteDisk, DeviceView, DirectoryView, DiskSummary,
+    DiskView, EndImport, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView, ForecastView,
+    FoundCluster, FoundedView, HealthView, HistogramsView, HostSummary, HostView, ImportView, JoinAnswer,
+    JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence, PersonView,
+    PolicyView, RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice,
+    ReplacementView, ResyncsView, SilenceView, Since, SupportView, TokenView, TopView, VersionsView, WhatIf,
 };
 use super::{Input, Options};
 use crate::control::Control;
@@ -66,6 +66,12 @@ pub async fn rebuild_directory(
     Input(request): Input<RebuildDirectory>,
 ) -> Answer<RebuildView> {
     control.rebuild_directory(&request).await.map(Json)
+}
+
+/// Show where the directory is, and which members etcd has.
+#[utoipa::path(get, path = "/api/v1/cluster/directory", responses((status = 200, body = DirectoryView), (status = "default", body = Failure)))]
+pub async fn directory(State(control): Shared) -> Answer<DirectoryView> {
+    Ok(Json(control.cluster.directory_view()))
 }
 
 /// Show the releases that the hosts run, and the level of the records.

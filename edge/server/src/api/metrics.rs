@@ -247,6 +247,16 @@ fn add_cluster(snapshot: &mut Snapshot, named: &NamedLocal) {
     }
     let away = f64::from(u8::from(local.directory_away.is_some()));
     snapshot.add("directory_away", "Whether the directory does not answer", &[], Value::Gauge(away));
+    for (name, help, count) in [
+        ("directory_members", "Members of the directory that this host asks", local.directory_members),
+        (
+            "directory_members_silent",
+            "Members of the directory that do not answer",
+            local.directory_members_silent,
+        ),
+    ] {
+        snapshot.add(name, help, &[], Value::Gauge(count as f64));
+    }
     for owned in &local.owned {
         let disk = [("disk", disks.get(&owned.disk).unwrap_or(&owned.disk).as_str())];
         let missing = owned.members.iter().filter(|one| !one.is_open || one.resync.is_some()).count();

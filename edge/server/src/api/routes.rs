@@ -84,6 +84,7 @@ pub(super) fn table() -> Vec<Route> {
         right("POST /api/v1/cluster", ChangeCluster, routes!(handlers::found_cluster)),
         right("POST /api/v1/cluster/copy", ActAsHost, routes!(handlers::copy)),
         right("POST /api/v1/cluster/rebuild-directory", ChangeCluster, routes!(handlers::rebuild_directory)),
+        right("GET /api/v1/cluster/directory", See, routes!(handlers::directory)),
         right("GET /api/v1/cluster/versions", See, routes!(handlers::versions)),
         right("POST /api/v1/cluster/upgrade", ChangeCluster, routes!(handlers::upgrade)),
         right("GET /api/v1/cluster/settings", See, routes!(handlers::settings)),

@@ -5,6 +5,7 @@
 
 mod attaching;
 mod care;
+mod directory;
 mod events;
 mod health;
 mod import;
@@ -21,13 +22,14 @@ pub use care::{
     BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, EvacuateDevice, EvacuationView, FateView,
     FullnessView, KeepDevice, MaintenanceMode, MaintenanceView, NOT_EMPTIED, RemovedHost, TouchedView,
 };
+pub use directory::{DirectoryMemberView, DirectoryView, MemberRole};
 pub use events::{EventQuery, EventView, EventsView};
 pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
 pub use import::{BeginImport, DeleteDisk, EndImport, ImportView};
 pub use members::{
-    AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, ConfirmAuthority, FoundCluster,
-    FoundedView, HostCertificateView, JoinAnswer, JoinRequest, JoiningHost, MakeToken, PersonView,
-    TokenPerson, TokenView,
+    AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, ConfirmAuthority, EtcdChoice,
+    FoundCluster, FoundedView, HostCertificateView, JoinAnswer, JoinRequest, JoiningHost, MakeToken,
+    PersonView, TokenPerson, TokenView,
 };
 pub use rebuild::{
     CopyRequest, CopyView, KeptCopy, PromisedView, RebuildDirectory, RebuildDisk, RebuildHost, RebuildView,
@@ -75,6 +77,9 @@ pub struct HostView {
     /// Space of the cluster, or of the host alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space: Option<SpaceView>,
+    /// Where the directory stands, and which members etcd has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<DirectoryView>,
     /// The hosts of the cluster, on a host among others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostSummary>,
@@ -144,6 +149,12 @@ pub struct LocalView {
     pub links: BTreeMap<String, bool>,
     /// Why the shared directory does not answer it, while that is so.
     pub directory_away: Option<String>,
+    /// Members of the directory that it asks.
+    #[serde(default)]
+    pub directory_members: usize,
+    /// Those that did not answer when it last looked.
+    #[serde(default)]
+    pub directory_members_silent: usize,
     /// How long its devices worked for a request in the last ten seconds; those that did nothing are left out.
     #[serde(default)]
     pub paces: Vec<PaceView>,

@@ -4,7 +4,7 @@ use super::members::{self, CertificateCommand, InitOptions};
 use super::rebuild::{self, RebuildOptions};
 use super::upgrade::{self, UpgradeOptions};
 use super::{Shell, seconds, text};
-use crate::api::types::{BalanceView, ChangeSettings};
+use crate::api::types::{BalanceView, ChangeSettings, DirectoryMemberView, DirectoryView, MemberRole};
 use crate::directory::shared::record::{BalanceMode, ClusterSettings};
 use crate::failure::Failure;
 use clap::{Subcommand, ValueEnum};
@@ -31,6 +31,8 @@ pub enum ClusterCommand {
     },
     /// Show how evenly the devices are used, and what is moved to even them out.
     Balance,
+    /// Show where the directory is, and which members etcd has.
+    Directory,
     /// Rebuild the directory of a cluster whose etcd lost its data.
     ///
     /// Creates a new directory in the empty etcd that the configuration names, from what the hosts and their devices know.
@@ -73,11 +75,36 @@ pub async fn run(shell: &mut Shell<'_>, command: ClusterCommand) -> Result<(), F
         }
         ClusterCommand::RebuildDirectory(options) => rebuild::run(shell, options).await,
         ClusterCommand::Upgrade(options) => upgrade::run(shell, &options).await,
+        ClusterCommand::Directory => {
+            let directory: DirectoryView = shell.client.get("/api/v1/cluster/directory").await?;
+            shell.show(&directory, directory_text)
+        }
         ClusterCommand::Balance => {
             let balance: BalanceView = shell.client.get("/api/v1/cluster/balance").await?;
             shell.show(&balance, balance_text)
         }
     }
+}
+
+fn directory_text(directory: &DirectoryView) -> String {
+    let mut shown = match directory.is_managed {
+        true => format!("{}, which this cluster runs for itself", directory.place),
+        false => directory.place.clone(),
+    };
+    if !directory.members.is_empty() {
+        let row = |member: &DirectoryMemberView| {
+            let role = match member.role {
+                MemberRole::Voter => "voter",
+                MemberRole::Learner => "learner",
+            };
+            let host = member.host.clone().unwrap_or_else(|| "-".to_owned());
+            let answers = if member.answers { "yes" } else { "no" };
+            vec![host, member.address.clone(), role.to_owned(), answers.to_owned()]
+        };
+        let rows: Vec<Vec<String>> = directory.members.iter().map(row).collect();
+        shown += &format!("\n{}", text::table(&["host", "member at", "role", "answers"], &[], rows));
+    }
+    shown
 }
 
 fn change_of(setting: Setting, value: &str) -> Result<ChangeSettings, Failure> {

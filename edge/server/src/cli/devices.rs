@@ -3,8 +3,9 @@
 use super::sorting::DeviceSort;
 use super::{Shell, size, text};
 use crate::api::types::{
-    AddDevices, AddedDevices, AllDevicesView, DeviceView, EvacuateDevice, EvacuationView, HostDevicesView,
-    HostShareView, HostView, KeepDevice, RemovedDevice, ReplaceDevice, ReplacementView, SpaceView,
+    AddDevices, AddedDevices, AllDevicesView, DeviceView, DirectoryView, EvacuateDevice, EvacuationView,
+    HostDevicesView, HostShareView, HostView, KeepDevice, RemovedDevice, ReplaceDevice, ReplacementView,
+    SpaceView,
 };
 use crate::failure::Failure;
 use base::units::format_bytes;
@@ -338,6 +339,25 @@ pub async fn status(shell: &mut Shell<'_>) -> Result<(), Failure> {
     shell.show(&host, status_text)
 }
 
+/// The directory in a line: where it stands, and whether its members answer.
+fn directory_line(directory: &DirectoryView) -> String {
+    let silent = directory.members.iter().filter(|member| !member.answers);
+    let silent: Vec<&str> = silent.map(|member| member.host.as_deref().unwrap_or(&member.address)).collect();
+    let place = match (directory.is_managed, directory.members.is_empty()) {
+        (true, _) => {
+            let hosts = directory.members.iter().filter_map(|member| member.host.as_deref());
+            format!("etcd of its own, on {}", hosts.collect::<Vec<_>>().join(", "))
+        }
+        (false, true) => directory.place.clone(),
+        (false, false) if directory.members.len() == 1 => "etcd with one member".to_owned(),
+        (false, false) => format!("etcd with {} members", directory.members.len()),
+    };
+    match silent.is_empty() {
+        true => place,
+        false => format!("{place}; does not answer: {}", silent.join(", ")),
+    }
+}
+
 fn status_text(host: &HostView) -> String {
     let health = match (host.unavailable.len(), host.warnings.len()) {
         (0, _) if !host.not_whole.is_empty() => {
@@ -353,6 +373,7 @@ fn status_text(host: &HostView) -> String {
         ("cluster", host.cluster.clone()),
         ("running for", text::duration(host.uptime_seconds)),
         ("disks", host.disk_count.to_string()),
+        ("directory", host.directory.as_ref().map_or_else(String::new, directory_line)),
         ("", String::new()),
         (
             "buffers",

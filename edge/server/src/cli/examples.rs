@@ -130,7 +130,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "cluster init",
         &[
             "drystone cluster init --config /etc/drystone/host.toml --dry-run",
-            "drystone cluster init --config /etc/drystone/host.toml --name rack-1",
+            "drystone cluster init --config /etc/drystone/host.toml --etcd managed --name prod",
         ],
     ),
     ("cluster certificates", &["drystone cluster certificates list", "drystone cluster certificates renew"]),
@@ -162,6 +162,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("cluster show", &["drystone cluster show", "drystone cluster show --json"]),
     ("cluster set", &["drystone cluster set repair-delay 90m", "drystone cluster set balance reactive"]),
     ("cluster balance", &["drystone cluster balance", "drystone cluster balance --json"]),
+    ("cluster directory", &["drystone cluster directory", "drystone cluster directory --json"]),
     (
         "cluster rebuild-directory",
         &[

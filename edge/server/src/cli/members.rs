@@ -5,8 +5,8 @@
 use super::sorting::PersonSort;
 use super::{Shell, seconds, text};
 use crate::api::types::{
-    AuthorityView, CertificatesView, FoundCluster, FoundedView, HostCertificateView, JoinAnswer, JoinRequest,
-    JoiningHost, MakeToken, PersonView, TokenPerson, TokenView,
+    AuthorityView, CertificatesView, EtcdChoice, FoundCluster, FoundedView, HostCertificateView, JoinAnswer,
+    JoinRequest, JoiningHost, MakeToken, PersonView, TokenPerson, TokenView,
 };
 use crate::client::{Client, escaped};
 use crate::config::{Config, DirectoryPlace};
@@ -36,6 +36,9 @@ pub struct InitOptions {
     /// Name of the cluster [default: the last part of etcd's prefix].
     #[arg(long)]
     name: Option<String>,
+    /// Kind of etcd: one that runs already, or the cluster's own, which Drystone runs on the first three hosts.
+    #[arg(long, value_enum, default_value = "existing")]
+    etcd: EtcdChoice,
     /// Check everything and say what would be done.
     #[arg(long)]
     dry_run: bool,
@@ -147,6 +150,7 @@ pub async fn init(shell: &mut Shell<'_>, options: &InitOptions) -> Result<(), Fa
             let request = FoundCluster {
                 config: path.display().to_string(),
                 name: options.name.clone(),
+                etcd: options.etcd,
                 dry_run: options.dry_run,
             };
             client.post("/api/v1/cluster", &request).await?
@@ -173,7 +177,8 @@ async fn serving(config: &Config) -> Option<Client> {
 
 /// Makes a cluster of a host that does not run.
 async fn found(own: Own, options: &InitOptions) -> Result<FoundedView, Failure> {
-    let founding = Founding::of(&own.config, &own.own, options.name.as_deref())?;
+    let is_managed = options.etcd == EtcdChoice::Managed;
+    let founding = Founding::of(&own.config, &own.own, options.name.as_deref(), is_managed)?;
     let former = own.own.alone()?;
     founding.check(former.is_some()).await?;
     let place = own.config.cluster.directory.to_string();
@@ -191,6 +196,8 @@ async fn found(own: Own, options: &InitOptions) -> Result<FoundedView, Failure> 
         return Ok(view(known.map_or_else(String::new, |id| id.to_string()), false));
     }
     let authority = founding.authority(former.is_some())?;
+    // Its process ends with this one; the host's starts it anew.
+    let _member = founding.run_member(former.is_some(), &authority).await?;
     let view = view(authority.cluster().to_string(), true);
     founding.write(&authority, former).await?;
     own.own.set_cluster(authority.cluster())?;
@@ -240,7 +247,7 @@ pub async fn join(shell: &mut Shell<'_>, options: &JoinOptions) -> Result<(), Fa
         return Err(Failure::refused(format!("this host is {} already", credentials.identity()))
             .hint(format!("start it with `drystone host --config {}`; if its certificate has expired: `--replace` and a token made with `--again`", options.config.display())));
     }
-    if let DirectoryPlace::Etcd(place) = &own.config.cluster.directory {
+    if let (DirectoryPlace::Etcd(place), None) = (&own.config.cluster.directory, own.config.cluster.member) {
         // Before the token is spent.
         InEtcd::new(place)?.check_level().await?;
     }
@@ -249,7 +256,15 @@ pub async fn join(shell: &mut Shell<'_>, options: &JoinOptions) -> Result<(), Fa
         name: own.config.name.clone(),
         addresses: security::addresses_of(&own.config),
     };
-    let (identity, _) = redeem(&options.token, Some(host), &identity_store).await?;
+    let (identity, _, etcd) = redeem(&options.token, Some(host), &identity_store).await?;
+    if own.config.cluster.member.is_some() {
+        let folder = crate::managed::folder_of(&own.config.data_dir);
+        if etcd.is_empty() {
+            return Err(Failure::refused("this cluster does not run etcd for itself, and the configuration names no endpoints")
+                .hint(format!("name them in [cluster.etcd] of {}, as on the other hosts; then start it: it has its certificate", options.config.display())));
+        }
+        folder.set_endpoints(&etcd).map_err(crate::managed::failed(&folder))?;
+    }
     own.own.set_cluster(identity.cluster())?;
     let told = serde_json::json!({ "host": own.config.name, "id": own.own.host.to_string(), "cluster": identity.cluster().to_string() });
     shell.show(&told, |_| {
@@ -278,7 +293,7 @@ pub async fn login(
         return Err(Failure::refused(format!("{} has a certificate already", folder.display()))
             .hint("add --replace, or name another folder with --identity DIR"));
     }
-    let (identity, token) = redeem(&options.token, None, &store).await?;
+    let (identity, token, _) = redeem(&options.token, None, &store).await?;
     let addresses: Vec<String> =
         token.endpoints.iter().map(|endpoint| format!("https://{endpoint}\n")).collect();
     let file = folder.join(API_FILE);
@@ -295,12 +310,13 @@ pub fn known_api(folder: &Path) -> Option<String> {
     text.lines().next().map(str::to_owned)
 }
 
-/// Gets a certificate for a token from one of the hosts that it names, and writes it.
+/// Gets a certificate for a token from one of the hosts that it names, and writes it. Gives also where the cluster's own etcd answers,
+/// if it has one.
 async fn redeem(
     token: &str,
     host: Option<JoiningHost>,
     store: &Store,
-) -> Result<(Identity, JoinToken), Failure> {
+) -> Result<(Identity, JoinToken, Vec<String>), Failure> {
     let token: JoinToken =
         token.parse().map_err(|error: trust::TokenError| Failure::usage(error.to_string()))?;
     let key = KeyPair::generate().map_err(|error| security::failed("make a key", &error))?;
@@ -316,7 +332,7 @@ async fn redeem(
         match client.post::<JoinAnswer>("/api/v1/join", &request).await {
             Ok(answer) => {
                 let identity = security::save_new(store, key, &answer.certificate, &answer.authorities)?;
-                return Ok((identity, token));
+                return Ok((identity, token, answer.etcd));
             }
             // Another one may answer, or have the authority's key.
             Err(failure) if matches!(failure.code, Code::Unreachable | Code::Refused) => last = failure,

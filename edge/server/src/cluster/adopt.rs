@@ -55,7 +55,7 @@ impl Cluster {
             promised: one.record.promised,
             watermark: one.record.watermark,
         };
-        let told = found.record;
+        let told = found.label;
         let is_free = !told.name.is_empty() && !self.view().records.names.contains_key(&told.name);
         let disk = Adopted {
             id: found.id,

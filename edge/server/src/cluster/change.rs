@@ -458,7 +458,7 @@ fn differing(record: &DiskRecord, host: HostId, state: &ClusterState) -> Vec<(No
         let held = &state.components[&new.id];
         held.size < new.size
             || held.reservation != new.reservation
-            || held.description != base::checksum::crc32c(&new.disk_record)
+            || held.description != base::checksum::crc32c(&new.disk_label)
     };
     described.filter(differs).collect()
 }

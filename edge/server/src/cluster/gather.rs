@@ -37,6 +37,8 @@ impl Cluster {
             locked: self.locked_here(),
             links: state.links_of_hosts(self.me).map(|(host, is_up)| (host.to_string(), is_up)).collect(),
             directory_away: self.directory_away(),
+            directory_members: self.directory().member_count(),
+            directory_members_silent: self.silent_members().len(),
             paces: self.paces().iter().map(pace_view).collect(),
             peers: PeerCountersView {
                 refused: counters.refused,

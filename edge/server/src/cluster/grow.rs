@@ -5,7 +5,7 @@
 
 use super::standing::Standing;
 use super::{COPY_FILE, Cluster};
-use crate::config::{Config, DirectoryPlace};
+use crate::config::Config;
 use crate::directory::HostStore;
 use crate::directory::shared::{Copied, Shared};
 use crate::engine::{ClusterCommand, Command, Fabric};
@@ -29,18 +29,17 @@ impl Cluster {
         own: &HostStore,
         founding: &Founding<'_>,
     ) -> Result<(), Failure> {
-        let (Shared::Embedded(store), DirectoryPlace::Etcd(place)) =
-            (self.directory(), &config.cluster.directory)
-        else {
+        let Shared::Embedded(store) = self.directory() else {
             return Err(Failure::new(Code::Conflict, "this host is one of a cluster of several already"));
         };
         let authority = founding.authority(true)?;
+        let member = founding.run_member(true, &authority).await?;
         let security = Security::load(&config.data_dir)?;
         let security =
             security.ok_or_else(|| Failure::failed("read this host's identity", "there is none"))?;
         let peers = self.let_hosts_connect(config, &security).await?;
         let copy = Arc::new(Copied::open(&config.data_dir.join(COPY_FILE)));
-        let directory = Shared::in_etcd(place, Some(Arc::clone(&copy)))?;
+        let directory = Shared::in_etcd(&founding.place(), Some(Arc::clone(&copy)))?;
         let hold = store.hold().ok_or_else(|| {
             Failure::new(Code::Conflict, "this host is becoming one of a cluster of several already")
         })?;
@@ -53,6 +52,7 @@ impl Cluster {
         let config = Arc::new(config.clone());
         self.stand(Standing { config, directory, copy: Some(copy), security: Some(security), peers });
         hold.keep();
+        self.hold_member(member);
         self.certificates_came.send_replace(true);
         tokio::spawn(Arc::clone(self).keep_certificate());
         let mut revision = self.revision.subscribe();

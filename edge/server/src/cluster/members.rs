@@ -54,11 +54,20 @@ impl Cluster {
         let trust = &security.trust;
         let shown = trust.certificate();
         let anchors = trust.anchors();
+        // Where this host runs a member of etcd, that has to believe them, too.
+        let folder = crate::managed::folder_of(&self.config().data_dir);
+        let runs = folder.spec().ok().flatten().is_some();
+        let member = folder.believed().ok().flatten().filter(|_| runs);
+        let is_believed = |one: &Certificate| member.as_ref().is_none_or(|pem| pem.contains(&one.to_pem()));
         Some(HostCertificate {
             authority: trust.signer().to_string(),
             issued_ns: shown.issued_ns(),
             expires_ns: trust::nanoseconds(shown.not_after),
-            believes: anchors.certificates().map(|one| one.fingerprint().to_string()).collect(),
+            believes: anchors
+                .certificates()
+                .filter(|one| is_believed(one))
+                .map(|one| one.fingerprint().to_string())
+                .collect(),
         })
     }
 
@@ -197,7 +206,8 @@ impl Cluster {
         if let Some(who) = certificate_read.ok().and_then(|one| one.identity().cloned()) {
             tracing::info!("{who} joined with a token");
         }
-        Ok(JoinAnswer { certificate, authorities: authorities.pem() })
+        let etcd = self.own_endpoints()?;
+        Ok(JoinAnswer { certificate, authorities: authorities.pem(), etcd })
     }
 
     /// Nobody becomes a host that is there already.

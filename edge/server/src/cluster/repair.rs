@@ -43,7 +43,7 @@ impl Cluster {
     pub(super) async fn transition(
         &self,
         id: DiskId,
-        change: impl FnOnce(&DiskRecord) -> Result<Option<::cluster::Change>, Objection>,
+        change: impl FnOnce(&DiskRecord) -> Result<Option<::cluster::Transition>, Objection>,
     ) -> Result<bool, Failure> {
         let Some(disk) = self.view().disks.get(&id).cloned() else { return Ok(false) };
         let Some(change) = change(&disk.record).map_err(|error| Failure::refused(error.to_string()))? else {
@@ -322,13 +322,13 @@ pub(super) fn described(record: &DiskRecord, new: NewComponent) -> Option<NewCom
     };
     let here = record.component(new.id).map(|(place, _)| (place, &record.layout));
     let (place, layout) = here.or_else(in_growth)?;
-    let about = node::record::DiskRecord {
+    let about = node::label::DiskLabel {
         name: record.name.clone(),
         size: record.size,
         policy: record.policy.to_string(),
         read_only: record.read_only,
         place: place as u16,
-        shape: node::record::shape_of(layout)?,
+        shape: node::label::shape_of(layout)?,
     };
-    Some(NewComponent { disk_record: about.encode()?, ..new })
+    Some(NewComponent { disk_label: about.encode()?, ..new })
 }

@@ -1,6 +1,7 @@
 //! Members of etcd that do not answer this host, though etcd as a whole does: a majority hides that the next loss stops everything.
 
 use super::Cluster;
+use crate::directory::shared::Shared;
 use crate::limits::MEMBERS_PERIOD;
 use ::cluster::SilentMember;
 use std::sync::{Arc, PoisonError};
@@ -9,7 +10,11 @@ impl Cluster {
     /// Looks at the members of the directory until the engine is gone.
     pub(super) async fn watch_members(self: Arc<Cluster>) {
         loop {
-            let found = self.directory().silent_members().await;
+            let directory = self.directory();
+            if let Shared::Etcd(directory) = &directory {
+                self.look_at_members(&directory.etcd).await;
+            }
+            let found = directory.silent_members().await;
             if self.state().await.is_err() {
                 return;
             }

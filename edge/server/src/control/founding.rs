@@ -2,7 +2,7 @@
 
 use super::Control;
 use crate::api::doors::Bound;
-use crate::api::types::{FoundCluster, FoundedView};
+use crate::api::types::{EtcdChoice, FoundCluster, FoundedView};
 use crate::config::Config;
 use crate::events::Kind;
 use crate::failure::{Code, Failure};
@@ -19,7 +19,8 @@ impl Control {
     pub async fn found_cluster(&self, request: &FoundCluster) -> Result<FoundedView, Failure> {
         let _one_change = self.changes.lock().await;
         let config = self.config_of_several(Path::new(&request.config))?;
-        let founding = Founding::of(&config, &self.store, request.name.as_deref())?;
+        let founding =
+            Founding::of(&config, &self.store, request.name.as_deref(), request.etcd == EtcdChoice::Managed)?;
         founding.check(true).await?;
         let cluster = &self.cluster;
         let view = FoundedView {

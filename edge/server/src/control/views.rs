@@ -59,6 +59,7 @@ impl Control {
             groups: self.group_views(&host),
             warnings: self.warnings_now().into_iter().chain(host.devices.iter().filter_map(damage)).collect(),
             space: Some(self.space().await?),
+            directory: Some(self.cluster.directory_view()),
             hosts: self.hosts().await?,
             not_whole,
             under_way,

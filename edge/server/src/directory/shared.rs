@@ -180,11 +180,11 @@ impl Shared {
         }
     }
 
-    /// How many members are configured.
+    /// How many members are asked.
     pub fn member_count(&self) -> usize {
         match self {
             Shared::Embedded(_) | Shared::Remote(_) => 1,
-            Shared::Etcd(etcd) => etcd.member_count,
+            Shared::Etcd(etcd) => etcd.etcd.endpoint_count(),
         }
     }
 

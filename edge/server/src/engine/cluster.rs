@@ -7,7 +7,7 @@ use super::peers::PeerTls;
 use super::run::{Engine, Target};
 use super::{Answer, DiskRecord, Endpoint, EngineError};
 use base::{ClusterId, ComponentId, DiskId, GroupId, HostId, NodeId};
-use node::{ClusterDiskState, FabricOutput, FabricSettings, LinkState, Token};
+use node::{FabricOutput, FabricSettings, LinkState, OwnershipState, Token};
 use replication::owner::{Committed, Event};
 use replication::{OwnedBy, Roster};
 use std::collections::BTreeMap;
@@ -191,7 +191,7 @@ pub struct ClusterState {
     /// Other nodes, and whether they can be reached.
     pub links: BTreeMap<NodeId, bool>,
     /// The disks that are open here.
-    pub disks: BTreeMap<DiskId, ClusterDiskState>,
+    pub disks: BTreeMap<DiskId, OwnershipState>,
     /// The components that stand here.
     pub components: BTreeMap<ComponentId, HeldComponent>,
     /// Nodes whose process is known to have ended, and the last session that it can have had.
@@ -290,7 +290,7 @@ impl Engine {
             ClusterCommand::Component { node, order, answer } => {
                 let request = match order {
                     Order::Create(new) => wire::Request::Create(new),
-                    Order::Change(new) => wire::Request::Change(new),
+                    Order::Change(new) => wire::Request::Update(new),
                     Order::Delete(component) => wire::Request::Delete { component },
                 };
                 let token = Token(self.targets.insert(Target::Component(answer)) as u64);
@@ -314,7 +314,7 @@ impl Engine {
             if self.node.is_lost(key) {
                 self.lost.insert(disk.id);
             }
-        } else if !self.node.update_cluster_disk(now, record.0, spec, &mut self.outputs) {
+        } else if !self.node.update_disk(now, record.0, spec, &mut self.outputs) {
             return; // What is known is newer.
         }
         self.change_clients(&disk);
@@ -363,7 +363,7 @@ impl Engine {
         let components = self.node.groups().flat_map(|(_, group)| group.components());
         ClusterState {
             links: links.collect(),
-            disks: self.node.cluster_disks().collect(),
+            disks: self.node.ownerships().collect(),
             components: components.map(|(_, state)| (state.record.id, held(self.shard, &state))).collect(),
             ended: self.node.ended().collect(),
             counters: self.peers.counters,
@@ -399,6 +399,6 @@ fn held(shard: u8, state: &diskgroup::ComponentState) -> HeldComponent {
         used_bytes: state.used_bytes,
         size: state.record.size,
         reservation: state.record.reservation,
-        description: base::checksum::crc32c(&state.record.disk_record),
+        description: base::checksum::crc32c(&state.record.disk_label),
     }
 }

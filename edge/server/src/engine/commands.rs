@@ -165,7 +165,7 @@ impl Engine {
                     .send(Err(EngineError::Refused(format!("there is no disk group {group} on this host")))),
             );
         };
-        let Some(place) = state.free_place() else {
+        let Some(place) = state.free_index() else {
             let why = format!("disk group {group} is full: it has a log device and seven capacity devices");
             return drop(answer.send(Err(EngineError::Refused(why))));
         };
@@ -201,7 +201,7 @@ impl Engine {
         for one in open {
             let place = one.superblock.index as usize;
             while places.len() < place {
-                superblocks.push(Superblock::empty_place(&first, places.len() as u8));
+                superblocks.push(Superblock::vacant(&first, places.len() as u8));
                 places.push(None);
             }
             match self.add_device(one) {
@@ -586,8 +586,8 @@ impl Engine {
 
     fn disk_states(&mut self, only: Option<DiskId>) -> Vec<DiskState> {
         let states = match only {
-            None => self.node.disk_states(),
-            Some(id) => self.node.disk(id).map(|key| self.node.disk_state(key)).into_iter().collect(),
+            None => self.node.disk_activities(),
+            Some(id) => self.node.disk(id).map(|key| self.node.disk_activity(key)).into_iter().collect(),
         };
         let mut clients: BTreeMap<DiskId, Vec<ClientState>> = BTreeMap::new();
         for (_, client) in &self.clients {
@@ -600,7 +600,7 @@ impl Engine {
                 });
             }
         }
-        let state = |state: node::DiskState| DiskState {
+        let state = |state: node::DiskActivity| DiskState {
             id: state.id,
             clients: clients.remove(&state.id).unwrap_or_default(),
             outstanding: state.outstanding,
@@ -610,7 +610,7 @@ impl Engine {
         states.into_iter().map(state).collect()
     }
 
-    fn statistics(&mut self, state: &node::DiskState) -> Arc<iostats::Statistics> {
+    fn statistics(&mut self, state: &node::DiskActivity) -> Arc<iostats::Statistics> {
         match self.registry.statistics.get(&state.id) {
             Some((version, copy)) if *version == state.statistics_version => Arc::clone(copy),
             Some(_) | None => {

@@ -79,6 +79,8 @@ pub enum Kind {
     DirectoryAway,
     /// It answers again.
     DirectoryBack,
+    /// Another host runs a member of it, or one does so no more.
+    DirectoryMembers,
     /// Something is wrong that was not.
     HealthFound,
     /// Something is to be known that was not so.
@@ -93,7 +95,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 42] = [
+    pub const ALL: [Kind; 43] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -131,6 +133,7 @@ impl Kind {
         Kind::CertificatesChanged,
         Kind::DirectoryAway,
         Kind::DirectoryBack,
+        Kind::DirectoryMembers,
         Kind::HealthFound,
         Kind::HealthNoted,
         Kind::HealthEnded,
@@ -178,6 +181,7 @@ impl Kind {
             Kind::CertificatesChanged => "certificates.changed",
             Kind::DirectoryAway => "directory.away",
             Kind::DirectoryBack => "directory.back",
+            Kind::DirectoryMembers => "directory.members",
             Kind::HealthFound => "health.found",
             Kind::HealthNoted => "health.noted",
             Kind::HealthEnded => "health.ended",

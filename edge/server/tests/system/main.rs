@@ -25,6 +25,7 @@ mod in_use;
 mod lab;
 mod leave;
 mod limits;
+mod managed;
 mod members;
 mod monitoring;
 mod nbd;

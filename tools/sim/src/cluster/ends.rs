@@ -63,9 +63,9 @@ impl World {
     }
 
     /// What a host says of the disks that it owns or uses.
-    fn states_of(&self, host: &super::host::Host) -> Vec<node::ClusterDiskState> {
+    fn states_of(&self, host: &super::host::Host) -> Vec<node::OwnershipState> {
         let Some(node) = &host.node else { return Vec::new() };
-        let states = self.directory.disks().into_iter().filter_map(|disk| node.cluster_disk(disk));
+        let states = self.directory.disks().into_iter().filter_map(|disk| node.ownership(disk));
         states.filter(|state| state.owner.is_some() || state.is_used || state.held > 0).collect()
     }
 
@@ -169,7 +169,7 @@ impl World {
                     device: component.device,
                     size: component.size,
                     reservation: 0,
-                    disk_record: vec![1; 8],
+                    disk_label: vec![1; 8],
                 };
                 let host = self.index_of(node);
                 self.with_node(host, |one, now, out| {

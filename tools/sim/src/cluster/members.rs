@@ -278,7 +278,7 @@ impl World {
         let node = roster.member(component).expect("just seen").node;
         let size = self.disks[0].layout.places().next().map_or(0, |(_, copies)| copies[0].size);
         let device = self.hosts[self.index_of(node)].capacity_device();
-        let new = NewComponent { id: component, disk, device, size, reservation: 0, disk_record: vec![1; 8] };
+        let new = NewComponent { id: component, disk, device, size, reservation: 0, disk_label: vec![1; 8] };
         let token = self.member_token();
         self.with_node(by, |one, now, out| {
             one.ask_component(now, Token(token), node, Request::Create(new), out);
@@ -324,7 +324,7 @@ impl World {
     fn comes_to(&self, host: usize, component: ComponentId) -> bool {
         let Some(node) = &self.hosts[host].node else { return false };
         let of_disk = |disk: &node::DiskSpec| {
-            let known = node.cluster_disk(disk.id)?;
+            let known = node.ownership(disk.id)?;
             known.roster.member(component).cloned()
         };
         let member = self.disks.iter().find_map(of_disk);

@@ -145,7 +145,7 @@ impl World {
         if self.hosts[host].incarnation != incarnation {
             return;
         }
-        let state = self.hosts[host].node.as_ref().and_then(|node| node.cluster_disk(disk));
+        let state = self.hosts[host].node.as_ref().and_then(|node| node.ownership(disk));
         let Some(state) = state.and_then(|state| state.owner) else { return };
         let owner = self.hosts[host].id;
         let mut now_broken = broken;

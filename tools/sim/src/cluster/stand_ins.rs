@@ -254,7 +254,7 @@ impl World {
     }
 
     fn watch_return(&mut self, disk: DiskId, absent: ComponentId, until: u64) {
-        let owners = self.hosts.iter().filter_map(|host| host.node.as_ref()?.cluster_disk(disk)?.owner);
+        let owners = self.hosts.iter().filter_map(|host| host.node.as_ref()?.ownership(disk)?.owner);
         let mut members = owners.flat_map(|owner| owner.members);
         let is_filled = members.any(|one| one.component == absent && one.resync.is_some());
         if is_filled {

@@ -6,8 +6,8 @@ use super::measured::Times;
 use base::units::GIB;
 use base::{ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, NodeId, Random};
 use cluster::{
-    Change, DeviceRecord, DeviceState, DiskRecord, HostRecord, Liveness, Maintenance, NewDisk, NodeRecord,
-    View,
+    DeviceRecord, DeviceState, DiskRecord, HostRecord, Liveness, Maintenance, NewDisk, NodeRecord,
+    Transition, View,
 };
 use placement::Policy;
 use replication::{OwnedBy, Roster};
@@ -190,7 +190,7 @@ impl<'a> Creation<'a> {
         }
     }
 
-    fn planned(&mut self, number: usize) -> Result<Change, String> {
+    fn planned(&mut self, number: usize) -> Result<Transition, String> {
         let (random, policy) = (&mut *self.random, self.policy);
         let seed = random.bits();
         let mut ids = || ComponentId(random.bits() | 1);

@@ -1,6 +1,6 @@
 //! What a package says of itself: version, architecture, time. All of it comes from the commit that it is built from.
 
-use super::output;
+use super::outside::output;
 use crate::tidy::metadata;
 use std::path::Path;
 use std::process::Command;

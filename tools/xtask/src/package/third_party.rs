@@ -2,7 +2,7 @@
 //!
 //! Relies on `cargo metadata` and on the sources that cargo fetched for the build.
 
-use super::{files_in, output};
+use super::outside::{files_in, output};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

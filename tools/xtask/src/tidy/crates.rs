@@ -1,6 +1,6 @@
 //! Arrows between our crates, third-party crates and licences, from `cargo metadata`.
 
-use super::Breach;
+use super::breach::Breach;
 use crate::rules::{ARROWS, LICENCE, THIRD_PARTY, THIRD_PARTY_IN_TESTS};
 use serde_json::Value;
 use std::path::Path;

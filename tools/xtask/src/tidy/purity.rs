@@ -3,8 +3,8 @@
 //! Paths are looked up as written after their `use` lines are taken into account. Iteration over a hash map is found by
 //! name: fields and variables of the file that are declared with such a type, or made by its constructor.
 
-use super::Breach;
-use super::source::is_test;
+use super::breach::Breach;
+use crate::attributes::{self, is_test};
 use crate::rules::{IMPURE, ITERATING, ORDER_EXCUSE, UNORDERED};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -193,27 +193,9 @@ impl Purity<'_> {
     }
 }
 
-/// The attributes of an item.
-pub fn attributes(item: &syn::Item) -> &[syn::Attribute] {
-    match item {
-        syn::Item::Const(item) => &item.attrs,
-        syn::Item::Enum(item) => &item.attrs,
-        syn::Item::Fn(item) => &item.attrs,
-        syn::Item::Impl(item) => &item.attrs,
-        syn::Item::Macro(item) => &item.attrs,
-        syn::Item::Mod(item) => &item.attrs,
-        syn::Item::Static(item) => &item.attrs,
-        syn::Item::Struct(item) => &item.attrs,
-        syn::Item::Trait(item) => &item.attrs,
-        syn::Item::Type(item) => &item.attrs,
-        syn::Item::Use(item) => &item.attrs,
-        _ => &[],
-    }
-}
-
 impl<'ast> Visit<'ast> for Purity<'_> {
     fn visit_item(&mut self, item: &'ast syn::Item) {
-        if is_test(attributes(item)) {
+        if is_test(attributes::of(item)) {
             return;
         }
         if let syn::Item::Use(item) = item {

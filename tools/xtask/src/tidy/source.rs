@@ -3,7 +3,9 @@
 //! Tests are code inside `#[cfg(test)]`, `#[test]`, files named `tests.rs` and folders named `tests`, `benches` or
 //! `examples`.
 
-use super::{Breach, purity};
+use super::breach::Breach;
+use super::purity;
+use crate::attributes::{self, is_test};
 use crate::rules::{FILE_LINES_MAX, FUNCTION_LINES_MAX};
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::BTreeSet;
@@ -63,17 +65,6 @@ fn open_ends(path: &Path, text: &str) -> Vec<Breach> {
     text.lines().enumerate().filter_map(open).collect()
 }
 
-/// Whether attributes say that the item is for tests only.
-pub fn is_test(attributes: &[syn::Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        if attribute.path().is_ident("test") {
-            return true;
-        }
-        attribute.path().is_ident("cfg")
-            && attribute.parse_args::<syn::Ident>().is_ok_and(|argument| argument == "test")
-    })
-}
-
 struct Visitor<'a> {
     path: &'a Path,
     breaches: Vec<Breach>,
@@ -126,7 +117,7 @@ impl Visitor<'_> {
 
 impl<'ast> Visit<'ast> for Visitor<'_> {
     fn visit_item(&mut self, item: &'ast syn::Item) {
-        if is_test(purity::attributes(item)) {
+        if is_test(attributes::of(item)) {
             self.test_lines += lines_of(item);
             return;
         }

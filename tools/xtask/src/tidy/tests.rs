@@ -1,7 +1,10 @@
 //! Each rule on a small tree that breaks it, and on one that keeps it.
 
 use super::*;
+use crate::imports;
+use crate::rules::{ARROWS, CIRCLES_ALLOWED, Exception, WITHOUT_CIRCLES};
 use serde_json::json;
+use std::path::PathBuf;
 
 /// A tree with one file; the messages of its breaches.
 fn messages(path: &str, text: &str) -> Vec<String> {
@@ -176,4 +179,123 @@ fn crates_are_known_licensed_and_in_their_place() {
     let mut unlicensed = package("base", "core/base", json!([]));
     unlicensed["packages"][0]["license"] = json!(null);
     assert_eq!(crate_messages(&unlicensed).len(), 1);
+}
+
+/// The messages about circles in a crate `core/node` with these files.
+fn circles(files: &[(&str, &str)], exceptions: &[&Exception]) -> Vec<String> {
+    let sources = files.iter().map(|(path, text)| (PathBuf::from(path), (*text).to_owned()));
+    let graph = imports::of_sources(&sources.collect()).expect("the crate can be read");
+    let breaches = circles::check_crate("core/node", graph, exceptions);
+    breaches.into_iter().map(|breach| breach.to_string()).collect()
+}
+
+fn exception(from: &'static str, to: &'static str) -> Exception {
+    Exception { package: "node", from, to, reason: "a test needs it" }
+}
+
+const TWO: [(&str, &str); 3] = [
+    ("lib.rs", "mod a;\nmod b;"),
+    ("a.rs", "//! A.\nuse crate::b::B;\npub struct A;"),
+    ("b.rs", "//! B.\n\npub struct B(crate::a::A);"),
+];
+
+#[test]
+fn a_circle_of_two_files_is_told_with_its_lines() {
+    assert_eq!(
+        circles(&TWO, &[]),
+        [
+            "core/node/src/a.rs:2: these files import from one another in a circle: a.rs:2 → b.rs (`crate::b::B`); \
+          b.rs:3 → a.rs (`crate::a::A`). Move what they share to a file of its own"
+        ]
+    );
+}
+
+#[test]
+fn a_circle_of_three_files_is_found_beside_files_in_none() {
+    let found = circles(
+        &[
+            ("lib.rs", "mod a;\nmod b;\nmod c;\nmod d;\npub use a::A;"),
+            ("a.rs", "use crate::b::B;\nuse crate::d::D;\npub struct A;"),
+            ("b.rs", "use crate::c::C;\npub struct B;"),
+            ("c.rs", "use crate::{a::A, d::D};\npub struct C;"),
+            ("d.rs", "pub struct D;"),
+        ],
+        &[],
+    );
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("a.rs:1 → b.rs"), "{found:?}");
+    assert!(found[0].contains("b.rs:1 → c.rs"), "{found:?}");
+    assert!(found[0].contains("c.rs:1 → a.rs"), "{found:?}");
+    assert!(!found[0].contains("d.rs"), "{found:?}");
+}
+
+#[test]
+fn a_parent_that_imports_from_a_child_which_names_it_by_super_is_a_circle() {
+    let found = circles(
+        &[
+            ("lib.rs", "mod disk;"),
+            ("disk.rs", "mod part;\nuse part::Part;\npub struct Disk(Part);"),
+            ("disk/part.rs", "use super::Disk;\npub struct Part;\nimpl Disk {}"),
+        ],
+        &[],
+    );
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("disk.rs:2 → disk/part.rs (`part::Part`)"), "{found:?}");
+    assert!(found[0].contains("disk/part.rs:1 → disk.rs (`super::Disk`)"), "{found:?}");
+}
+
+#[test]
+fn a_circle_through_a_parent_that_passes_names_on_is_one_of_the_children() {
+    let found = circles(
+        &[
+            ("lib.rs", "mod disk;"),
+            ("disk/mod.rs", "mod a;\nmod b;\npub use a::A;\npub use b::B;"),
+            ("disk/a.rs", "use super::B;\npub struct A;"),
+            ("disk/b.rs", "pub struct B;\nfn f(_: super::A) {}"),
+        ],
+        &[],
+    );
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("disk/a.rs:1 → disk/b.rs (`super::B`)"), "{found:?}");
+    assert!(found[0].contains("disk/b.rs:2 → disk/a.rs (`super::A`)"), "{found:?}");
+    assert!(!found[0].contains("mod.rs"), "{found:?}");
+}
+
+#[test]
+fn a_larger_knot_is_told_by_its_shortest_circle_and_all_its_files() {
+    let found = circles(
+        &[
+            ("lib.rs", "mod a;\nmod b;\nmod c;"),
+            ("a.rs", "use crate::b::B;\npub struct A;"),
+            ("b.rs", "use crate::a::A;\nuse crate::c::C;\npub struct B;"),
+            ("c.rs", "use crate::a::A;\npub struct C;"),
+        ],
+        &[],
+    );
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("3 files in all: a.rs, b.rs, c.rs"), "{found:?}");
+}
+
+#[test]
+fn an_exception_allows_a_circle_and_is_refused_once_it_allows_none() {
+    assert_eq!(circles(&TWO, &[&exception("b.rs", "a.rs")]), [""; 0]);
+    for (from, to) in [("a.rs", "lib.rs"), ("lib.rs", "a.rs"), ("gone.rs", "a.rs")] {
+        let files = [TWO[0], TWO[1], ("b.rs", "pub struct B;")];
+        let found = circles(&files, &[&exception(from, to)]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("allows no circle any more"), "{found:?}");
+    }
+    let found = circles(&[TWO[0], TWO[1], ("b.rs", "pub struct B;")], &[&exception("a.rs", "b.rs")]);
+    assert_eq!(found.len(), 1, "an arrow in no circle needs no exception: {found:?}");
+}
+
+#[test]
+fn exceptions_have_reasons_and_crates_without_circles_exist() {
+    for one in CIRCLES_ALLOWED {
+        assert!(one.reason.len() > 20, "{} → {}: say why", one.from, one.to);
+        assert!(ARROWS.iter().any(|(name, ..)| *name == one.package), "there is no crate {}", one.package);
+    }
+    for name in WITHOUT_CIRCLES {
+        assert!(ARROWS.iter().any(|(known, ..)| known == name), "there is no crate {name}");
+    }
 }

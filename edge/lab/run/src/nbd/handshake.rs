@@ -458,7 +458,8 @@ mod tests {
             }
             options
         });
-        let address = Address::parse(&format!("nbd+unix:///web?socket={}", path.display())).expect("an address");
+        let address =
+            Address::parse(&format!("nbd+unix:///web?socket={}", path.display())).expect("an address");
         let export = Export::look(&address);
         (export, server.join().expect("it ends"))
     }

@@ -79,6 +79,9 @@ pub struct JoinAnswer {
     pub certificate: String,
     /// The authorities to believe, PEM.
     pub authorities: String,
+    /// Where the members of etcd answer that the cluster runs for itself; nothing where it does not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub etcd: Vec<String>,
 }
 
 /// A host asks for its next certificate.
@@ -161,6 +164,17 @@ pub struct ConfirmAuthority {
     pub confirm: Option<String>,
 }
 
+/// Whose the etcd of a cluster is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum EtcdChoice {
+    /// One that runs already: the configuration names its endpoints.
+    #[default]
+    Existing,
+    /// The cluster's own: Drystone runs its members on the first three hosts.
+    Managed,
+}
+
 /// A host that stands alone becomes the first of a cluster of several, and goes on serving.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -171,6 +185,9 @@ pub struct FoundCluster {
     /// What people call the cluster; the last part of etcd's prefix if nothing is said.
     #[serde(default)]
     pub name: Option<String>,
+    /// Whose the etcd is.
+    #[serde(default)]
+    pub etcd: EtcdChoice,
     /// Whether it is only checked.
     #[serde(default)]
     pub dry_run: bool,

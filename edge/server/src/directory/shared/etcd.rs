@@ -101,11 +101,10 @@ struct Bound {
 
 /// The records of one cluster in etcd.
 pub struct InEtcd {
-    pub(super) etcd: Etcd,
-    /// Members that are configured.
-    pub(super) member_count: usize,
+    /// The members, and what they keep.
+    pub etcd: Etcd,
     /// The endpoints and the prefix, for people.
-    pub(super) place: String,
+    pub place: String,
     /// The cluster, once it is known.
     cluster: Mutex<Option<Bound>>,
     /// What this host keeps of it; nothing for who only looks.
@@ -128,7 +127,6 @@ impl InEtcd {
         })?;
         Ok(InEtcd {
             etcd,
-            member_count: options.endpoints.len(),
             place,
             cluster: Mutex::default(),
             copy: None,

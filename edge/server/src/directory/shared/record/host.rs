@@ -22,6 +22,8 @@ pub struct ClusterHost {
     pub nbd_tls: bool,
     /// Its certificate; nothing in a cluster whose hosts have none.
     pub certificate: Option<HostCertificate>,
+    /// Where its member of etcd is reached by other members, or would be; nothing where the cluster does not run etcd by itself.
+    pub member: Option<String>,
     /// The level that its record is of.
     pub level: Level,
 }
@@ -58,6 +60,9 @@ struct StoredHost {
     maintenance: Option<StoredMaintenance>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     certificate: Option<HostCertificate>,
+    /// Where its member of etcd is reached by other members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    etcd_member: Option<String>,
     devices: Vec<StoredDevice>,
     /// What level 2 of the tests has and level 1 does not know: the level that the record is of.
     #[cfg(feature = "next-level")]
@@ -168,6 +173,7 @@ impl From<&ClusterHost> for StoredHost {
             nbd: host.nbd.clone(),
             nbd_tls: host.nbd_tls,
             certificate: host.certificate.clone(),
+            etcd_member: host.member.clone(),
             fault_domain: record.fault_domain.clone(),
             maintenance: match record.maintenance {
                 Maintenance::Off => None,
@@ -226,6 +232,7 @@ impl StoredHost {
             nbd: self.nbd,
             nbd_tls: self.nbd_tls,
             certificate: self.certificate,
+            member: self.etcd_member,
             level,
         })
     }

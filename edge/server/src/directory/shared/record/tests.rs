@@ -182,6 +182,7 @@ fn a_host_is_read_as_it_was_written() {
                 expires_ns: 6,
                 believes: vec!["ab".to_owned(), "cd".to_owned()],
             }),
+            member: Some("https://10.0.0.1:2380".to_owned()),
             level: Level::FIRST,
         };
         let written = stored(host.change(0).expect("plain text"), 1);

@@ -1,4 +1,5 @@
-//! What a component carries of its disk's record, so that a lost directory can be rebuilt from the devices.
+//! A disk's label: what each of its components carries of the disk's record, so that a lost directory can be rebuilt from
+//! the devices.
 //!
 //! One version byte, then fields, little-endian. `docs/formats/disk-group.md` has the table.
 
@@ -8,7 +9,7 @@ use layout::{Component, Layout, striping};
 /// The version that is written: its parts tell of copies. Version 1, whose parts have one copy each, is still read.
 const VERSION: u8 = 2;
 const VERSION_OF_ONE_COPY: u8 = 1;
-/// Most parts of a concatenation that a record can tell of: each takes two bytes of the 768.
+/// Most parts of a concatenation that a label can tell of: each takes two bytes of the 768.
 const PARTS_MAX: usize = 200;
 /// Bits of a part that hold its number of columns; the two bits above hold the copies beyond the first.
 const COLUMNS_BITS: u32 = 14;
@@ -17,9 +18,9 @@ const COLUMNS_MASK: u16 = (1 << COLUMNS_BITS) - 1;
 const _: () = assert!(layout::limits::COMPONENTS_MAX <= COLUMNS_MASK as usize);
 const _: () = assert!(layout::limits::COPIES_MAX <= 1 << (u16::BITS - COLUMNS_BITS));
 
-/// A disk as one of its components tells of it.
+/// What one component carries of its disk's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DiskRecord {
+pub struct DiskLabel {
     /// Its name.
     pub name: String,
     /// Its size in bytes.
@@ -56,8 +57,8 @@ impl PartShape {
     }
 }
 
-impl DiskRecord {
-    /// The bytes, at most [`diskgroup::format::page::RECORD_SIZE_MAX`]; `None` if it does not fit.
+impl DiskLabel {
+    /// The bytes, at most [`diskgroup::format::page::DISK_LABEL_SIZE_MAX`]; `None` if it does not fit.
     pub fn encode(&self) -> Option<Vec<u8>> {
         let mut w = Writer::default();
         w.u8(VERSION);
@@ -70,12 +71,12 @@ impl DiskRecord {
         }
         w.u16(self.shape.len() as u16);
         self.shape.iter().for_each(|part| w.u16(part.encode()));
-        let fits = w.len() <= diskgroup::format::page::RECORD_SIZE_MAX && self.shape.len() <= PARTS_MAX;
+        let fits = w.len() <= diskgroup::format::page::DISK_LABEL_SIZE_MAX && self.shape.len() <= PARTS_MAX;
         fits.then(|| w.into_bytes())
     }
 
     /// Reads the bytes; `None` if they make no sense.
-    pub fn decode(bytes: &[u8]) -> Option<DiskRecord> {
+    pub fn decode(bytes: &[u8]) -> Option<DiskLabel> {
         let mut r = Reader::new(bytes);
         let version = r.u8();
         if version != VERSION && version != VERSION_OF_ONE_COPY {
@@ -98,7 +99,7 @@ impl DiskRecord {
         r.finish().ok()?;
         let has_copies = shape.iter().any(|part| part.copies > 1);
         let makes_sense = version == VERSION || !has_copies;
-        makes_sense.then_some(DiskRecord { name, size, policy, read_only, place, shape })
+        makes_sense.then_some(DiskLabel { name, size, policy, read_only, place, shape })
     }
 }
 
@@ -162,8 +163,8 @@ mod tests {
     }
 
     #[test]
-    fn a_record_comes_back_and_cut_bytes_are_refused() {
-        let record = DiskRecord {
+    fn a_label_comes_back_and_cut_bytes_are_refused() {
+        let label = DiskLabel {
             name: "web-1".to_owned(),
             size: 10 << 30,
             policy: "failures_to_tolerate=0".to_owned(),
@@ -171,10 +172,10 @@ mod tests {
             place: 7,
             shape: vec![part(4, 2), part(1, 1), part(258, 4)],
         };
-        let bytes = record.encode().expect("it is short");
-        assert_eq!(DiskRecord::decode(&bytes), Some(record));
+        let bytes = label.encode().expect("it is short");
+        assert_eq!(DiskLabel::decode(&bytes), Some(label));
         for len in 0..bytes.len() {
-            assert_eq!(DiskRecord::decode(&bytes[..len]), None, "{len} bytes");
+            assert_eq!(DiskLabel::decode(&bytes[..len]), None, "{len} bytes");
         }
     }
 
@@ -182,17 +183,17 @@ mod tests {
     fn version_1_stays_readable_and_has_one_copy() {
         // Written by the first release: component 2 of the disk `a` of 1 MiB and policy `p`, parts of 4 and 1 columns.
         let mut bytes = vec![1, 1, 2, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 1, 0, b'a', 1, 0, b'p', 2, 0, 4, 0, 1, 0];
-        let record = DiskRecord::decode(&bytes).expect("version 1 is read");
-        assert_eq!((record.name.as_str(), record.policy.as_str(), record.size), ("a", "p", 1 << 20));
-        assert_eq!((record.place, record.read_only), (2, true));
-        assert_eq!(record.shape, [part(4, 1), part(1, 1)]);
+        let label = DiskLabel::decode(&bytes).expect("version 1 is read");
+        assert_eq!((label.name.as_str(), label.policy.as_str(), label.size), ("a", "p", 1 << 20));
+        assert_eq!((label.place, label.read_only), (2, true));
+        assert_eq!(label.shape, [part(4, 1), part(1, 1)]);
         bytes[0] = 2;
-        assert_eq!(record.encode(), Some(bytes.clone()), "version 2 differs where there are copies");
+        assert_eq!(label.encode(), Some(bytes.clone()), "version 2 differs where there are copies");
         bytes[0] = 3;
-        assert_eq!(DiskRecord::decode(&bytes), None, "a newer version");
+        assert_eq!(DiskLabel::decode(&bytes), None, "a newer version");
         bytes[0] = 1;
         bytes[21] = 0x40;
-        assert_eq!(DiskRecord::decode(&bytes), None, "version 1 knows no copies");
+        assert_eq!(DiskLabel::decode(&bytes), None, "version 1 knows no copies");
     }
 
     #[test]

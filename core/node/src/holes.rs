@@ -14,14 +14,14 @@ const AHEAD_MAX: u64 = 1 << 41;
 
 /// For which owner and which layout something is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reign {
-    pub(super) owner: u64,
-    pub(super) layout: u64,
+pub(crate) struct Reign {
+    pub(crate) owner: u64,
+    pub(crate) layout: u64,
 }
 
 /// What stood when a question began: its answer is knowledge only if no change has begun since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     reign: Reign,
     changes: u64,
 }
@@ -47,18 +47,18 @@ impl Holes {
     }
 
     /// Where what is known to be empty from `at` on ends; `None` if nothing is known of it.
-    pub(super) fn end_of(&self, at: u64, reign: Reign) -> Option<u64> {
+    pub(crate) fn end_of(&self, at: u64, reign: Reign) -> Option<u64> {
         let (of, known) = self.known.as_ref()?;
         (*of == reign && known.contains(&at)).then_some(known.end)
     }
 
     /// A question begins: the stamp for its answer, and how many bytes it is about at least.
-    pub(super) fn ask(&self, reign: Reign) -> (Stamp, u64) {
+    pub(crate) fn ask(&self, reign: Reign) -> (Stamp, u64) {
         (Stamp { reign, changes: self.changes }, self.ahead)
     }
 
     /// The answer to a question: all of the stretch is empty.
-    pub(super) fn learn(&mut self, stamp: Stamp, empty: Range<u64>) {
+    pub(crate) fn learn(&mut self, stamp: Stamp, empty: Range<u64>) {
         self.ahead = ((empty.end - empty.start) * 2).min(AHEAD_MAX);
         if stamp.changes == self.changes {
             self.known = Some((stamp.reign, empty));
@@ -66,7 +66,7 @@ impl Holes {
     }
 
     /// The answer to a question: something is allocated.
-    pub(super) fn learn_of_data(&mut self) {
+    pub(crate) fn learn_of_data(&mut self) {
         self.ahead = 0;
     }
 }

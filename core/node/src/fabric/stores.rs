@@ -1,18 +1,20 @@
 //! What components are asked for, done by the groups that hold them.
 
-use crate::fabric::FabricOutput;
-use crate::node::{GroupKey, Node, Output, Token, Waiter};
+use super::Job;
+use super::gather::Taken;
+use super::survey::Survey;
+use super::translate::{entry, fit_into_answer, origin, part_of, record, refusal, versions};
+use crate::interface::{FabricOutput, GroupKey, Output, Token};
+use crate::node::{Node, Waiter};
 use base::units::BLOCKS_PER_EXTENT;
 use base::{ComponentId, Instant};
 use diskgroup::format::page::ComponentRecord;
-use diskgroup::{Answer, ComponentKey, GroupError, Input, Origin, WindowEntry};
+use diskgroup::{Completion, ComponentKey, Group, GroupError, Input};
 use replication::components::{Store, StoreOp, Stored};
-use wire::limits::ENTRIES_MAX;
-use wire::{Entry, EntryKind, NewComponent, PartVersions, Refusal, Versions};
+use wire::{EntryKind, NewComponent, Refusal};
 
 const _: () = assert!(diskgroup::format::page::PARTS_PER_HOLE == replication::limits::HOLE_PARTS);
 const _: () = assert!(replication::limits::WINDOW_CHANGES_MAX as u64 == diskgroup::limits::UNDECIDED_MAX);
-const _: () = assert!(WindowEntry::SPAN_PART == Entry::SPAN_PART);
 
 impl Node {
     /// Reads what a component of this node holds, whoever owns it: to compare copies. Ends with
@@ -113,8 +115,11 @@ impl Node {
             Store::Changed { since, from_part } => {
                 self.ask(group, waiter, |op| Input::Changed { op, component: key, since, from_part }, out);
             }
-            Store::Change(new) => self.store_change((op, group, key), &new, out),
-            Store::Allocation { part, count } => self.begin_survey((op, group, key), (part, count), out),
+            Store::Update(new) => self.store_update((op, group, key), &new, out),
+            Store::Allocation { part, count } => {
+                let survey = Survey::new((op, group, key), (part, count));
+                self.go_on_with_survey(survey, out);
+            }
             Store::Delete => self.ask(group, waiter, |op| Input::Delete { op, component: key }, out),
             Store::Create(_) => unreachable!("a component is made where there is none"),
         }
@@ -122,7 +127,7 @@ impl Node {
 
     /// Replaces what is recorded of a component. What a request that is late says of its size was true once: it never undoes
     /// what came after it.
-    fn store_change(
+    fn store_update(
         &mut self,
         (op, group, component): (StoreOp, GroupKey, ComponentKey),
         new: &NewComponent,
@@ -132,7 +137,7 @@ impl Node {
         let before = self.group(group).and_then(|group| group.component_state(component));
         let size = before.map_or(record.size, |before| before.record.size.max(record.size));
         let record = ComponentRecord { size, ..record };
-        self.ask(group, Waiter::Store { op, group }, |op| Input::Change { op, component, record }, out);
+        self.ask(group, Waiter::Store { op, group }, |op| Input::Update { op, component, record }, out);
     }
 
     fn store_create(&mut self, op: StoreOp, new: NewComponent, out: &mut Vec<Output>) {
@@ -165,15 +170,6 @@ impl Node {
             return Stored::Failed(Refusal::DeviceLost);
         }
         let record = group.component_state(key).expect("it is there").record;
-        let entry = |one: WindowEntry, has_happened: bool| Entry {
-            id: one.id,
-            part: one.part,
-            block: u16::from(one.block),
-            count: one.count,
-            is_trim: one.is_trim,
-            has_happened,
-            tag: one.tag,
-        };
         let lately = group.decided_lately(key).into_iter().map(|one| entry(one, true));
         let window = group.window(key).into_iter().map(|one| entry(one, false));
         let window = fit_into_answer(lately.collect(), window.collect());
@@ -181,129 +177,88 @@ impl Node {
     }
 
     /// A group ended a store.
-    pub(crate) fn group_stored(&mut self, op: StoreOp, group: GroupKey, result: Result<Answer, GroupError>) {
+    pub(crate) fn group_stored(
+        &mut self,
+        op: StoreOp,
+        group: GroupKey,
+        result: Result<Completion, GroupError>,
+    ) {
         let congestion = self.group(group).map_or(0, diskgroup::Group::congestion);
         let stored = match result {
-            Ok(Answer::Done | Answer::Component(_)) => Stored::Done { congestion },
-            Ok(Answer::Data(pieces, checksums)) => Stored::Data { pieces, checksums },
-            Ok(Answer::Changed { parts, next }) => {
+            Ok(Completion::Done | Completion::Component(_)) => Stored::Done { congestion },
+            Ok(Completion::Data(pieces, checksums)) => Stored::Data { pieces, checksums },
+            Ok(Completion::Changed { parts, next }) => {
                 Stored::Changed { parts: parts.into_iter().map(versions).collect(), next }
             }
             Err(error) => Stored::Failed(refusal(error)),
         };
         self.stored(op, stored);
     }
-}
 
-/// The entries of one answer, by id: of changes that have happened those that there is room for, and of undecided ones all, or the newest
-/// after a cut. A component that several owners left behind one after the other may have more than an answer takes.
-fn fit_into_answer(lately: Vec<Entry>, mut undecided: Vec<Entry>) -> Vec<Entry> {
-    if undecided.len() > ENTRIES_MAX {
-        let newest = undecided.split_off(undecided.len() - (ENTRIES_MAX - 1));
-        let cut = undecided.last().map(|left_out| Entry::cut(left_out.last()));
-        undecided = cut.into_iter().chain(newest).collect();
-    }
-    let room = ENTRIES_MAX - undecided.len();
-    let mut entries = lately;
-    entries.drain(..entries.len().saturating_sub(room));
-    entries.extend(undecided);
-    // What a resync let it forget may be newer than what it has to keep.
-    entries.sort_by_key(|entry| entry.id);
-    entries
-}
-
-/// The part that a store is about, if it is about one.
-fn part_of(store: &Store) -> Option<u32> {
-    match store {
-        Store::Write { part, .. } | Store::Trim { part, .. } | Store::Read { part, .. } => Some(*part),
-        Store::State | Store::Promise { .. } | Store::Settle { .. } | Store::Forget { .. } => None,
-        Store::Allocation { part, count } => Some(part.saturating_add(u32::from(*count) - 1)),
-        Store::Changed { .. } | Store::Create(_) | Store::Change(_) | Store::Delete => None,
-    }
-}
-
-/// What an inspection found.
-pub(crate) fn inspected(result: Result<Answer, GroupError>) -> wire::Answer {
-    match result {
-        Ok(Answer::Data(pieces, checksums)) => wire::Answer::Data { pieces, checksums },
-        Ok(other) => unreachable!("a read is not answered by {other:?}"),
-        Err(error) => wire::Answer::Refused(refusal(error)),
-    }
-}
-
-fn origin(kind: EntryKind) -> Origin {
-    match kind {
-        EntryKind::Guest(tag) => Origin::Guest(tag),
-        EntryKind::Copy => Origin::Copy,
-    }
-}
-
-fn record(new: &NewComponent) -> ComponentRecord {
-    ComponentRecord {
-        id: new.id,
-        disk: new.disk,
-        size: new.size,
-        reservation: new.reservation,
-        promised: 0,
-        watermark: base::WriteId::default(),
-        is_deleting: false,
-        disk_record: new.disk_record.clone(),
-    }
-}
-
-fn versions((part, versions): (u32, diskgroup::Versions)) -> PartVersions {
-    let versions = match versions {
-        diskgroup::Versions::Hole(id) => Versions::Hole(id),
-        diskgroup::Versions::Regions(regions) => Versions::Regions(regions),
-    };
-    PartVersions { part, versions }
-}
-
-pub(crate) fn refusal(error: GroupError) -> Refusal {
-    match error {
-        GroupError::NoSpace => Refusal::NoSpace,
-        GroupError::Damaged => Refusal::Damaged,
-        GroupError::DeviceLost => Refusal::DeviceLost,
-        GroupError::NoComponent => Refusal::NoComponent,
-        GroupError::NoSlot | GroupError::Malformed => Refusal::NoSlot,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use base::WriteId;
-
-    fn entries(epoch: u32, count: u64, has_happened: bool) -> Vec<Entry> {
-        let entry = |sequence| Entry {
-            id: WriteId { epoch, sequence },
-            part: 0,
-            block: 0,
-            count: 1,
-            is_trim: false,
-            has_happened,
-            tag: base::RequestTag(sequence),
+    /// A store for a component of this node: a slice of a copy waits for the others, all else goes to the group.
+    pub(crate) fn store(&mut self, op: StoreOp, component: ComponentId, store: Store, out: &mut Vec<Output>) {
+        let now = self.now;
+        let mut store = match self.fabric.gathers.take(now, op, component, store) {
+            Ok(Taken { part, is_whole: true }) => return self.release((component, part), out),
+            Ok(Taken { is_whole: false, .. }) => return,
+            Err(store) => store,
         };
-        (1..=count).map(entry).collect()
+        let before = self.fabric.gathers.before(component, &store);
+        let is_after = !before.is_empty();
+        for part in before {
+            self.release((component, part), out);
+        }
+        // It may be the first slice of another copy.
+        if is_after {
+            match self.fabric.gathers.take(now, op, component, store) {
+                Ok(_) => return,
+                Err(given_back) => store = given_back,
+            }
+        }
+        self.store_whole(op, component, store, out);
     }
 
-    #[test]
-    fn an_answer_names_what_is_undecided_before_what_has_happened() {
-        let all = fit_into_answer(entries(1, 500, true), entries(2, 4000, false));
-        assert_eq!(all.len(), 4500);
-        let most = fit_into_answer(entries(1, 500, true), entries(2, 4400, false));
-        assert_eq!(most.len(), ENTRIES_MAX);
-        assert_eq!(most.iter().filter(|one| !one.has_happened).count(), 4400);
-        assert_eq!(most[0].id.sequence, 293, "the oldest of what has happened are left out");
+    /// What has waited for too long goes to its group as it is.
+    pub(crate) fn release_overdue(&mut self, out: &mut Vec<Output>) {
+        let now = self.now;
+        for key in self.fabric.gathers.overdue(now) {
+            self.release(key, out);
+        }
     }
 
-    #[test]
-    fn an_answer_that_has_no_room_for_all_undecided_changes_says_so() {
-        let cut = fit_into_answer(entries(1, 500, true), entries(2, 9000, false));
-        assert_eq!(cut.len(), ENTRIES_MAX);
-        let left_out = 9000 - (ENTRIES_MAX as u64 - 1);
-        assert!(cut[0].is_cut());
-        assert_eq!((cut[0].id.sequence, cut[1].id.sequence), (left_out, left_out + 1));
-        assert!(cut.iter().all(|one| !one.has_happened));
+    fn release(&mut self, key: (ComponentId, u32), out: &mut Vec<Output>) {
+        if let Some((op, store)) = self.fabric.gathers.release(key) {
+            self.store_whole(op, key.0, store, out);
+        }
+    }
+
+    /// A store has ended, and with it all slices that it was made of.
+    pub(crate) fn stored(&mut self, op: StoreOp, stored: Stored) {
+        let now = self.now;
+        let fabric = &mut self.fabric;
+        let mut outputs = Vec::new();
+        for other in fabric.gathers.ended(op) {
+            fabric.components.stored(now, other, stored.clone(), &mut outputs);
+        }
+        fabric.components.stored(now, op, stored, &mut outputs);
+        fabric.jobs.extend(outputs.into_iter().map(Job::Components));
+    }
+
+    /// Questions that waited for table pages go on.
+    pub(crate) fn go_on_with_surveys(&mut self, out: &mut Vec<Output>) {
+        for survey in std::mem::take(&mut self.fabric.surveys) {
+            self.go_on_with_survey(survey, out);
+        }
+    }
+
+    fn go_on_with_survey(&mut self, mut survey: Survey, out: &mut Vec<Output>) {
+        let group = survey.group;
+        let go_on = |group: &mut Group, _: Instant, outputs: &mut Vec<_>| survey.go_on(group, outputs);
+        let told = self.with_group(group, go_on, out);
+        match told {
+            Some(Some(stored)) => self.stored(survey.op, stored),
+            Some(None) => self.fabric.surveys.push_back(survey),
+            None => self.stored(survey.op, Stored::Failed(Refusal::NoComponent)),
+        }
     }
 }

@@ -1,0 +1,64 @@
+//! What a disk's record is made of besides its layout and its roster: how far it has come, and what comes to it.
+
+use base::{ComponentId, NodeId};
+use layout::{Component, Layout};
+use std::collections::BTreeMap;
+
+/// How far a disk has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskState {
+    /// Its components may be there or not; nobody was told that it exists.
+    Creating,
+    /// It can be used.
+    Active,
+    /// Its components go; nobody can use it.
+    Deleting,
+}
+
+/// Why a component is on its way in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// Another is lost.
+    Repair,
+    /// A host or device is to be emptied.
+    Evacuation,
+    /// Devices are evened out.
+    Balance,
+    /// The policy asks for more copies.
+    Policy,
+}
+
+/// A component on its way in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incoming {
+    /// The place that it will answer for, by its depth-first index.
+    pub place: u16,
+    /// The component, as it will stand in the layout.
+    pub component: Component,
+    /// The component of that place whose seat it takes; none for one more copy.
+    pub replaces: Option<ComponentId>,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// A component that stands in for another, or is about to: it is in no layout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandIn {
+    /// The place of both, by its depth-first index.
+    pub place: u16,
+    /// The component, of the size of its place.
+    pub component: Component,
+    /// The component of the layout that it stands in for.
+    pub of: ComponentId,
+}
+
+/// A larger size that the disk gets once its components are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Growth {
+    /// The size in bytes.
+    pub size: u64,
+    /// The layout then: that of the disk with larger components, or with a part behind it.
+    pub layout: Layout,
+    /// The nodes of the components that are new in it.
+    pub nodes: BTreeMap<ComponentId, NodeId>,
+}

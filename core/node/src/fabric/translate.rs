@@ -1,0 +1,135 @@
+//! Between the words of the wire and those of disk groups.
+
+use diskgroup::format::page::ComponentRecord;
+use diskgroup::{Completion, GroupError, Origin, WindowEntry};
+use replication::components::Store;
+use wire::limits::ENTRIES_MAX;
+use wire::{Entry, EntryKind, NewComponent, PartVersions, Refusal, Versions};
+
+const _: () = assert!(WindowEntry::SPAN_PART == Entry::SPAN_PART);
+
+/// An entry of a component's window, or of what was decided lately there (`has_happened`).
+pub(crate) fn entry(one: WindowEntry, has_happened: bool) -> Entry {
+    Entry {
+        id: one.id,
+        part: one.part,
+        block: u16::from(one.block),
+        count: one.count,
+        is_trim: one.is_trim,
+        has_happened,
+        tag: one.tag,
+    }
+}
+
+/// What an inspection found.
+pub(crate) fn inspected(result: Result<Completion, GroupError>) -> wire::Answer {
+    match result {
+        Ok(Completion::Data(pieces, checksums)) => wire::Answer::Data { pieces, checksums },
+        Ok(other) => unreachable!("a read is not answered by {other:?}"),
+        Err(error) => wire::Answer::Refused(refusal(error)),
+    }
+}
+
+/// The entries of one answer, by id: of changes that have happened those that there is room for, and of undecided ones all, or the newest
+/// after a cut. A component that several owners left behind one after the other may have more than an answer takes.
+pub(crate) fn fit_into_answer(lately: Vec<Entry>, mut undecided: Vec<Entry>) -> Vec<Entry> {
+    if undecided.len() > ENTRIES_MAX {
+        let newest = undecided.split_off(undecided.len() - (ENTRIES_MAX - 1));
+        let cut = undecided.last().map(|left_out| Entry::cut(left_out.last()));
+        undecided = cut.into_iter().chain(newest).collect();
+    }
+    let room = ENTRIES_MAX - undecided.len();
+    let mut entries = lately;
+    entries.drain(..entries.len().saturating_sub(room));
+    entries.extend(undecided);
+    // What a resync let it forget may be newer than what it has to keep.
+    entries.sort_by_key(|entry| entry.id);
+    entries
+}
+
+pub(crate) fn origin(kind: EntryKind) -> Origin {
+    match kind {
+        EntryKind::Guest(tag) => Origin::Guest(tag),
+        EntryKind::Copy => Origin::Copy,
+    }
+}
+
+pub(crate) fn record(new: &NewComponent) -> ComponentRecord {
+    ComponentRecord {
+        id: new.id,
+        disk: new.disk,
+        size: new.size,
+        reservation: new.reservation,
+        promised: 0,
+        watermark: base::WriteId::default(),
+        is_deleting: false,
+        disk_label: new.disk_label.clone(),
+    }
+}
+
+pub(crate) fn versions((part, versions): (u32, diskgroup::Versions)) -> PartVersions {
+    let versions = match versions {
+        diskgroup::Versions::Hole(id) => Versions::Hole(id),
+        diskgroup::Versions::Regions(regions) => Versions::Regions(regions),
+    };
+    PartVersions { part, versions }
+}
+
+pub(crate) fn refusal(error: GroupError) -> Refusal {
+    match error {
+        GroupError::NoSpace => Refusal::NoSpace,
+        GroupError::Damaged => Refusal::Damaged,
+        GroupError::DeviceLost => Refusal::DeviceLost,
+        GroupError::NoComponent => Refusal::NoComponent,
+        GroupError::NoSlot | GroupError::Malformed => Refusal::NoSlot,
+    }
+}
+
+/// The part that a store is about, if it is about one.
+pub(crate) fn part_of(store: &Store) -> Option<u32> {
+    match store {
+        Store::Write { part, .. } | Store::Trim { part, .. } | Store::Read { part, .. } => Some(*part),
+        Store::State | Store::Promise { .. } | Store::Settle { .. } | Store::Forget { .. } => None,
+        Store::Allocation { part, count } => Some(part.saturating_add(u32::from(*count) - 1)),
+        Store::Changed { .. } | Store::Create(_) | Store::Update(_) | Store::Delete => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::WriteId;
+
+    fn entries(epoch: u32, count: u64, has_happened: bool) -> Vec<Entry> {
+        let entry = |sequence| Entry {
+            id: WriteId { epoch, sequence },
+            part: 0,
+            block: 0,
+            count: 1,
+            is_trim: false,
+            has_happened,
+            tag: base::RequestTag(sequence),
+        };
+        (1..=count).map(entry).collect()
+    }
+
+    #[test]
+    fn an_answer_names_what_is_undecided_before_what_has_happened() {
+        let all = fit_into_answer(entries(1, 500, true), entries(2, 4000, false));
+        assert_eq!(all.len(), 4500);
+        let most = fit_into_answer(entries(1, 500, true), entries(2, 4400, false));
+        assert_eq!(most.len(), ENTRIES_MAX);
+        assert_eq!(most.iter().filter(|one| !one.has_happened).count(), 4400);
+        assert_eq!(most[0].id.sequence, 293, "the oldest of what has happened are left out");
+    }
+
+    #[test]
+    fn an_answer_that_has_no_room_for_all_undecided_changes_says_so() {
+        let cut = fit_into_answer(entries(1, 500, true), entries(2, 9000, false));
+        assert_eq!(cut.len(), ENTRIES_MAX);
+        let left_out = 9000 - (ENTRIES_MAX as u64 - 1);
+        assert!(cut[0].is_cut());
+        assert_eq!((cut[0].id.sequence, cut[1].id.sequence), (left_out, left_out + 1));
+        assert!(cut.iter().all(|one| !one.has_happened));
+    }
+}

@@ -1,0 +1,10 @@
+//! Runs of what is allocated of a disk, put together.
+
+use base::request::StatusRun;
+
+pub(crate) fn push_run(runs: &mut Vec<StatusRun>, len: u64, allocated: bool) {
+    match runs.last_mut() {
+        Some(last) if last.allocated == allocated => last.len += len,
+        Some(_) | None => runs.push(StatusRun { len, allocated }),
+    }
+}
