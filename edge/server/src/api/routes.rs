@@ -28,7 +28,7 @@ pub(super) struct Route {
 enum Handler {
     /// The OpenAPI document tells it.
     Documented(Box<UtoipaMethodRouter<Arc<Control>>>),
-    Plain(MethodRouter<Arc<Control>>),
+    Plain(Box<MethodRouter<Arc<Control>>>),
 }
 
 /// A route that needs a right.
@@ -48,7 +48,7 @@ fn documented(name: &'static str, need: Need, handler: UtoipaMethodRouter<Arc<Co
 /// A route that the document does not tell, for whoever may see the cluster.
 fn plain(name: &'static str, handler: MethodRouter<Arc<Control>>) -> Route {
     let (method, path) = split(name);
-    Route { method, path, need: Need::Right(See), handler: Handler::Plain(handler) }
+    Route { method, path, need: Need::Right(See), handler: Handler::Plain(Box::new(handler)) }
 }
 
 fn split(name: &'static str) -> (&'static str, &'static str) {
@@ -140,7 +140,7 @@ pub(super) fn assemble() -> (OpenApiRouter<Arc<Control>>, Rights) {
         assert!(former.is_none(), "{method} {path} is in the table twice");
         router = match handler {
             Handler::Documented(handler) => router.routes(*handler),
-            Handler::Plain(handler) => router.route(path, handler),
+            Handler::Plain(handler) => router.route(path, *handler),
         };
     }
     (router, rights)
