@@ -2,10 +2,11 @@
 //!
 //! Relative paths count from the file's folder, sockets from `data_dir`. Must never touch a device: that is the engine's.
 
-use crate::engine::{Create, Fabric, GroupSpec, Listen, Notice, SHARDS_MAX, Settings, TlsFiles};
+use crate::engine::{Create, Endpoint, Fabric, GroupSpec, Listen, Notice, SHARDS_MAX, Settings, TlsFiles};
 use crate::failure::Failure;
 use crate::limits::UNIX_PATH_MAX;
 use base::units::{EXTENT_SIZE, MIB, format_bytes, parse_bytes};
+use frontends::Protocol;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::SocketAddr;
@@ -429,12 +430,18 @@ impl Config {
         like == *self
     }
 
+    /// Where clients connect, with the protocol that is spoken there.
+    pub fn endpoints(&self) -> Vec<Endpoint> {
+        let nbd = |listen: &Listen| Endpoint { protocol: Protocol::Nbd, listen: listen.clone() };
+        self.nbd.iter().map(nbd).collect()
+    }
+
     /// What the engine needs of it.
     pub fn settings(&self, fabric: Fabric, notices: UnboundedSender<Notice>) -> Settings {
         Settings {
             fabric,
             notices,
-            nbd: self.nbd.clone(),
+            endpoints: self.endpoints(),
             tls: self.tls.clone(),
             cluster_tls: None,
             buffer_bytes: self.guest_buffer_bytes(),
