@@ -1,6 +1,6 @@
 //! Members that Drystone runs: started one after the other, lost, replaced, and given other authorities.
 
-use etcd::process::{Folder, Supervisor, Lock, Spec, url_of};
+use etcd::process::{Folder, Lock, Spec, Supervisor, url_of};
 use etcd::testing::free_port;
 use etcd::{Change, Committed, Error, Etcd, Options, Tls};
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
@@ -60,7 +60,15 @@ impl Host {
         std::fs::write(place.path().join("authorities.pem"), signer.0.pem()).expect("room");
         let port = || SocketAddr::from(([127, 0, 0, 1], free_port()));
         let (clients, peers) = (port(), port());
-        Host { place, folder, name: name.to_owned(), clients, peers, supervisor: None, reports: Arc::default() }
+        Host {
+            place,
+            folder,
+            name: name.to_owned(),
+            clients,
+            peers,
+            supervisor: None,
+            reports: Arc::default(),
+        }
     }
 
     fn file(&self, name: &str) -> PathBuf {

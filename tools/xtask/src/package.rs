@@ -18,6 +18,7 @@ use std::process::{Command, ExitCode};
 /// Where what of the repository goes.
 const FILES: &[(&str, &str)] = &[
     ("packaging/debian/drystone.service", "usr/lib/systemd/system/drystone.service"),
+    ("packaging/debian/drystone-etcd.service", "usr/lib/systemd/system/drystone-etcd.service"),
     ("packaging/debian/host.toml.example", "etc/drystone/host.toml.example"),
     ("packaging/debian/needrestart.conf", "etc/needrestart/conf.d/drystone.conf"),
     ("packaging/debian/copyright", "usr/share/doc/drystone/copyright"),

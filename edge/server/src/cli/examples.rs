@@ -29,6 +29,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "drystone host join --config /etc/drystone/host.toml --replace TOKEN",
         ],
     ),
+    (
+        "host etcd",
+        &["drystone host etcd --config /etc/drystone/host.toml", "drystone host etcd --config ./host.toml"],
+    ),
     ("host start", &["drystone host start b", "drystone host start b --demo /var/tmp/demo"]),
     ("host stop", &["drystone host stop b", "drystone host stop b --demo /var/tmp/demo"]),
     ("host pause", &["drystone host pause b", "drystone host pause b --demo /var/tmp/demo"]),

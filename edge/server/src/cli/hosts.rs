@@ -59,6 +59,14 @@ pub enum HostCommand {
     },
     /// Join this machine to a cluster: get its certificate with a token.
     Join(JoinOptions),
+    /// Run this host's member of the cluster's own etcd, as the unit drystone-etcd does.
+    ///
+    /// Ends at once where the cluster does not run etcd for itself. A host without this unit runs its member by itself.
+    Etcd {
+        /// Configuration file of this host.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
     /// Start a host of a demo, or resume it after a pause.
     Start(DemoHost),
     /// Stop a host of a demo, and wait until it has ended.
@@ -122,6 +130,7 @@ pub async fn run(shell: &mut Shell<'_>, command: HostCommand) -> Result<(), Fail
         HostCommand::Leave { dry_run, yes } => return leave::run(shell, dry_run, yes).await,
         HostCommand::Token { again, lifetime } => return members::token(shell, None, again, lifetime).await,
         HostCommand::Join(options) => return members::join(shell, &options).await,
+        HostCommand::Etcd { config } => return members::run_etcd(&config).await,
         HostCommand::Start(host) => (Action::Start, host),
         HostCommand::Stop(host) => (Action::Stop, host),
         HostCommand::Pause(host) => (Action::Pause, host),

@@ -275,6 +275,29 @@ pub async fn join(shell: &mut Shell<'_>, options: &JoinOptions) -> Result<(), Fa
     })
 }
 
+/// `host etcd`.
+///
+/// # Errors
+/// When the configuration makes no sense, or its folder cannot be used.
+pub async fn run_etcd(config: &Path) -> Result<(), Failure> {
+    let config = Config::read(config, false)?;
+    if config.cluster.member.is_none() {
+        eprintln!("etcd is not this cluster's own: nothing to run");
+        return Ok(());
+    }
+    let mut stop = std::pin::pin!(crate::host::told_to_stop());
+    let mut supervisor = None;
+    loop {
+        if supervisor.is_none() {
+            // The host runs its member by itself until it is started anew.
+            supervisor = crate::managed::supervise(&config.data_dir)?;
+        }
+        if let Ok(stopped) = tokio::time::timeout(crate::limits::MEMBER_LOOK_PERIOD, &mut stop).await {
+            return stopped.map(drop);
+        }
+    }
+}
+
 /// `login`.
 ///
 /// # Errors
