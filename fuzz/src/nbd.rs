@@ -2,10 +2,10 @@
 
 use base::Pool;
 use base::request::{Piece, Pieces, Reply, Request, StatusRun};
-use frontends::IoVec;
+use frontends::nbd::Session;
 use frontends::nbd::protocol::{OPTION_MAGIC, RequestHeader, command, option};
-use frontends::nbd::{AttachRefusal, Event, Export, Session, Settings};
-use std::rc::Rc;
+use frontends::tls::TlsPolicy;
+use frontends::{AttachRefusal, Event, Export, IoVec};
 
 /// Where the conversation begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Begin {
 /// Plays `bytes` as a client's side. Panics where the session does, or where it outgrows its limits.
 pub fn converse(begin: Begin, bytes: &[u8]) {
     let pool = Pool::new(160 << 20);
-    let mut session = Session::new(Rc::new(Settings::default()), pool.clone());
+    let mut session = Session::new(TlsPolicy::Off, pool.clone());
     if begin == Begin::Transmission {
         say(&mut session, &pool, &handshake(), usize::MAX);
         assert!(session.attached().is_some(), "the handshake is a good one");
@@ -112,8 +112,8 @@ fn answer(session: &mut Session, pool: &Pool, event: Event) {
     let export = Export { name: "d".to_owned(), size: 8 << 20, read_only: false, description: String::new() };
     match event {
         Event::ListExports => session.exports(&[export]),
-        Event::Describe { name } | Event::Attach { name } => {
-            session.export(if name == "d" { Ok(export) } else { Err(AttachRefusal::Unknown) });
+        Event::Describe { wanted } | Event::Attach { wanted } => {
+            session.export(if wanted.disk == "d" { Ok(export) } else { Err(AttachRefusal::Unknown) });
         }
         Event::Request { cookie, request } => {
             let reply = match request {

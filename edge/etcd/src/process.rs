@@ -1,12 +1,12 @@
 //! A member of etcd that Drystone runs: what it is started with, and the process.
 //!
-//! A folder says what is to run: [`Folder::write`] sets it, and who holds the folder's lock ([`Keeper::take`]) starts, restarts and
-//! stops the process accordingly. Exactly one process of Drystone keeps a folder. The process ends with its keeper. Must never delete a
+//! A folder says what is to run: [`Folder::write`] sets it, and who holds the folder's lock ([`Lock::take`]) starts, restarts and
+//! stops the process accordingly. Exactly one process of Drystone supervises a folder. The process ends with its supervisor. Must never delete a
 //! member's data but those of a member that was taken out.
 
-mod keeper;
+mod supervisor;
 
-pub use keeper::{Keeper, Lock};
+pub use supervisor::{Lock, Supervisor};
 
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};

@@ -1,6 +1,6 @@
 //! Members that Drystone runs: started one after the other, lost, replaced, and given other authorities.
 
-use etcd::process::{Folder, Keeper, Lock, Spec, url_of};
+use etcd::process::{Folder, Lock, Spec, Supervisor, url_of};
 use etcd::testing::free_port;
 use etcd::{Change, Committed, Error, Etcd, Options, Tls};
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
@@ -48,7 +48,7 @@ struct Host {
     name: String,
     clients: SocketAddr,
     peers: SocketAddr,
-    keeper: Option<Keeper>,
+    supervisor: Option<Supervisor>,
     reports: Arc<Mutex<Vec<String>>>,
 }
 
@@ -60,7 +60,15 @@ impl Host {
         std::fs::write(place.path().join("authorities.pem"), signer.0.pem()).expect("room");
         let port = || SocketAddr::from(([127, 0, 0, 1], free_port()));
         let (clients, peers) = (port(), port());
-        Host { place, folder, name: name.to_owned(), clients, peers, keeper: None, reports: Arc::default() }
+        Host {
+            place,
+            folder,
+            name: name.to_owned(),
+            clients,
+            peers,
+            supervisor: None,
+            reports: Arc::default(),
+        }
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -85,11 +93,11 @@ impl Host {
     }
 
     fn keep(&mut self) {
-        let lock = Lock::take(&self.folder).expect("a lock").expect("nobody else keeps it");
-        assert!(Lock::take(&self.folder).expect("a lock").is_none(), "a folder has one keeper");
+        let lock = Lock::take(&self.folder).expect("a lock").expect("nobody else supervises it");
+        assert!(Lock::take(&self.folder).expect("a lock").is_none(), "a folder has one supervisor");
         let reports = Arc::clone(&self.reports);
         let report = move |text| reports.lock().expect("not broken").push(text);
-        self.keeper = Some(Keeper::begin(lock, report).expect("a thread"));
+        self.supervisor = Some(Supervisor::begin(lock, report).expect("a thread"));
     }
 
     fn etcd(&self, endpoints: &[String]) -> Etcd {
@@ -129,7 +137,7 @@ async fn join(etcd: &Etcd, host: &mut Host) {
     let members = done("members", || etcd.members()).await;
     let known = members.iter().filter_map(|one| Some((one.name.clone()?, one.peers.first()?.clone())));
     host.is_to_run(&known.collect::<Vec<_>>());
-    if host.keeper.is_none() {
+    if host.supervisor.is_none() {
         host.keep();
     }
     let id = members.iter().find(|one| one.peers == [url_of(host.peers)]).expect("it was added").id;
@@ -154,13 +162,13 @@ async fn one_member_becomes_three_and_a_lost_one_is_replaced() {
     put(&etcd, "second").await;
 
     // A host is lost: two go on, and another one takes the place.
-    drop(hosts[1].keeper.take());
+    drop(hosts[1].supervisor.take());
     put(&etcd, "third").await;
     let members = done("members", || etcd.members()).await;
     let lost = members.iter().find(|one| one.name.as_deref() == Some("b")).expect("it is one still").id;
     done("it is taken out", || etcd.remove_member(lost)).await;
     join(&etcd, &mut hosts[3]).await;
-    let (first, third) = (hosts[0].keeper.take(), hosts[3].etcd(&[url_of(hosts[3].clients)]));
+    let (first, third) = (hosts[0].supervisor.take(), hosts[3].etcd(&[url_of(hosts[3].clients)]));
     drop(first);
     let found = done("the new one has all of it", || third.get("first")).await;
     assert!(found.is_some_and(|record| record.value == b"x"));

@@ -5,14 +5,12 @@
 
 use base::Pool;
 use base::request::{Outcome, Piece, Pieces, Reply, Request, StatusRun};
-use frontends::IoVec;
-use frontends::nbd::{AttachRefusal, Event, Export, Session, Settings, TlsPolicy};
-use frontends::tls::TlsIdentity;
+use frontends::tls::{TlsIdentity, TlsPolicy};
+use frontends::{AttachRefusal, Event, Export, IoVec, Protocol, Session, Transfer, TransferEnd};
 use std::collections::BTreeMap;
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 const BLOCK: u64 = 4096;
@@ -141,28 +139,23 @@ fn serve(mut socket: impl Read + Write, disk: Disk, options: Options) {
         read_only: options.read_only,
         description: "a disk in memory".to_owned(),
     };
-    let mut session = Session::new(Rc::new(Settings { tls: options.tls.clone() }), pool.clone());
+    let mut session = Session::new(Protocol::Nbd, options.tls.clone(), pool.clone());
     let (mut events, mut vectors) = (Vec::new(), Vec::new());
     let mut random = base::Random::new(1);
     while !session.is_finished() {
-        while session.wants_transmit() {
-            vectors.clear();
-            session.transmit_vectors(&mut vectors);
-            let slices: Vec<IoSlice> = vectors.iter().map(source).collect();
-            match if slices.is_empty() { Ok(0) } else { socket.write_vectored(&slices) } {
-                Ok(n) => session.transmitted(n, &mut events),
-                Err(_) => {
-                    session.transmitted(0, &mut events);
-                    session.lost();
-                }
+        vectors.clear();
+        match session.next_transfer(&mut vectors) {
+            Some(Transfer::Transmit) => {
+                let slices: Vec<IoSlice> = vectors.iter().map(source).collect();
+                let sent = if slices.is_empty() { Ok(0) } else { socket.write_vectored(&slices) };
+                session.transmitted(sent.map_or(TransferEnd::Broken, TransferEnd::Moved), &mut events);
             }
-        }
-        if events.is_empty() && session.wants_receive() {
-            vectors.clear();
-            session.receive_vectors(&mut vectors);
-            let mut slices: Vec<IoSliceMut> = vectors.iter().map(target).collect();
-            let n = socket.read_vectored(&mut slices).unwrap_or(0);
-            session.received(n, &mut events);
+            Some(Transfer::Receive(_)) => {
+                let mut slices: Vec<IoSliceMut> = vectors.iter().map(target).collect();
+                let received = socket.read_vectored(&mut slices);
+                session.received(received.map_or(TransferEnd::Broken, TransferEnd::Moved), &mut events);
+            }
+            None => {}
         }
         let mut batch = std::mem::take(&mut events);
         while !batch.is_empty() {
@@ -173,9 +166,7 @@ fn serve(mut socket: impl Read + Write, disk: Disk, options: Options) {
             };
             match batch.remove(index) {
                 Event::ListExports => session.exports(std::slice::from_ref(&export)),
-                Event::Describe { name: wanted } | Event::Attach { name: wanted } => {
-                    session.export(name(&wanted))
-                }
+                Event::Describe { wanted } | Event::Attach { wanted } => session.export(name(&wanted.disk)),
                 Event::Request { cookie, request } => {
                     let outcome = disk.perform(&pool, request);
                     session.reply(cookie, outcome);
@@ -184,7 +175,6 @@ fn serve(mut socket: impl Read + Write, disk: Disk, options: Options) {
         }
         session.advance(&mut events);
     }
-    eprintln!("{:?}", session.counters());
 }
 
 fn source(vector: &IoVec) -> IoSlice<'_> {

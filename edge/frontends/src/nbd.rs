@@ -4,11 +4,12 @@
 mod conversation;
 mod export_name;
 pub mod protocol;
+mod secure;
 mod session;
 
-pub use conversation::{AttachRefusal, Conversation, Counters, Event, Export, Reach};
+pub use conversation::{Conversation, Counters};
 pub use export_name::{ExportName, ExportNameError, parse_error_after, with_error_after};
-pub use session::{Session, Settings, TlsPolicy};
+pub use session::Session;
 
 #[cfg(test)]
 mod tests;

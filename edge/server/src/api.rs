@@ -1,13 +1,14 @@
 //! The HTTP API under `/api/v1`, its OpenAPI document, and `/metrics`.
 //!
-//! Handlers only translate: what is done is `control`'s, and who may ask for it is told by `access`. Where no certificate is
-//! shown (unix sockets, loopback of a host that has none), a browser's page from elsewhere is kept out by the `Host` header
-//! and by asking for a JSON content type.
+//! Handlers only translate: what is done is `control`'s. `routes` is the table of what there is and which right it needs;
+//! `access` holds requests to it. Where no certificate is shown (unix sockets, loopback of a host that has none), a browser's
+//! page from elsewhere is kept out by the `Host` header and by asking for a JSON content type.
 
 pub mod access;
 pub mod doors;
 mod handlers;
 pub mod metrics;
+mod routes;
 pub mod serve;
 #[cfg(test)]
 pub mod tests;
@@ -23,13 +24,12 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use axum::{Json, Router};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+
+pub use routes::document;
 
 /// The document's head; the paths come from the handlers.
 #[derive(OpenApi)]
@@ -43,68 +43,15 @@ use utoipa_axum::routes;
 )]
 struct Document;
 
-fn routes() -> OpenApiRouter<Arc<Control>> {
-    OpenApiRouter::with_openapi(Document::openapi())
-        .routes(routes!(handlers::host))
-        .routes(routes!(handlers::hosts))
-        .routes(routes!(handlers::remove_host))
-        .routes(routes!(handlers::begin_maintenance, handlers::end_maintenance))
-        .routes(routes!(handlers::health))
-        .routes(routes!(handlers::silences, handlers::silence, handlers::unsilence))
-        .routes(routes!(handlers::local))
-        .routes(routes!(handlers::copy))
-        .routes(routes!(handlers::found_cluster))
-        .routes(routes!(handlers::rebuild_directory))
-        .routes(routes!(handlers::directory))
-        .routes(routes!(handlers::versions))
-        .routes(routes!(handlers::upgrade))
-        .routes(routes!(handlers::settings, handlers::change_settings))
-        .routes(routes!(handlers::balance))
-        .routes(routes!(handlers::events))
-        .routes(routes!(handlers::all_events))
-        .routes(routes!(handlers::what_if))
-        .routes(routes!(handlers::resync))
-        .routes(routes!(handlers::support))
-        .routes(routes!(handlers::support_of))
-        .routes(routes!(handlers::all_devices))
-        .routes(routes!(handlers::devices, handlers::add_devices))
-        .routes(routes!(handlers::remove_device))
-        .routes(routes!(handlers::replace_device))
-        .routes(routes!(handlers::evacuate_device))
-        .routes(routes!(handlers::keep_device))
-        .routes(routes!(handlers::disks, handlers::create_disk))
-        .routes(routes!(handlers::disk, handlers::change_disk, handlers::delete_disk))
-        .routes(routes!(handlers::begin_import))
-        .routes(routes!(handlers::end_import))
-        .routes(routes!(handlers::histograms))
-        .routes(routes!(handlers::policies, handlers::create_policy))
-        .routes(routes!(handlers::policy, handlers::delete_policy))
-        .routes(routes!(handlers::top))
-        .routes(routes!(handlers::make_token))
-        .routes(routes!(handlers::join))
-        .routes(routes!(handlers::certificates))
-        .routes(routes!(handlers::renew_all))
-        .routes(routes!(handlers::renew_host))
-        .routes(routes!(handlers::add_authority))
-        .routes(routes!(handlers::drop_authority))
-        .routes(routes!(handlers::people))
-        .routes(routes!(handlers::remove_person))
-}
-
-/// The OpenAPI document.
-pub fn document() -> utoipa::openapi::OpenApi {
-    routes().split_for_parts().1
-}
-
 /// Everything that the server answers.
 pub fn router(control: Arc<Control>) -> Router {
-    let (router, document) = routes().split_for_parts();
+    let (router, rights) = routes::assemble();
+    let gate = access::Gate { control: Arc::clone(&control), rights: Arc::new(rights) };
+    let (router, _) = router.split_for_parts();
     router
-        .route("/api/v1/openapi.json", get(|| async { Json(document) }))
-        .route("/metrics", get(metrics::metrics))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
-        .layer(middleware::from_fn_with_state(Arc::clone(&control), access::admit))
+        .layer(middleware::from_fn_with_state(gate, access::admit))
         .layer(middleware::from_fn(only_local_pages))
         .with_state(control)
 }

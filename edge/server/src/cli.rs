@@ -8,8 +8,10 @@ mod cluster;
 mod devices;
 mod disks;
 mod events;
+mod examples;
 mod health;
 mod hosts;
+mod manual;
 mod measure;
 mod members;
 mod policies;
@@ -25,6 +27,7 @@ mod transfer;
 mod upgrade;
 mod what_if;
 
+pub use manual::run as write_manual;
 pub use measure::measure;
 
 pub use disks::{histograms_text, path as disks_path};
@@ -36,7 +39,7 @@ use crate::failure::{Code, Failure};
 use crate::security;
 use base::units::parse_bytes;
 use clap::builder::TypedValueParser;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, FromArgMatches, Parser, Subcommand};
 use lab::commands::{LabCommand, LensOptions};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -44,19 +47,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 done, 1 something broke (of `health`: needs attention), 2 not well formed, 3 refused as things are, 4 does not exist, 5 exists already or
-changed meanwhile, 6 no host answers, 7 not allowed.
+Exit codes: 0 success, 1 failure (of `health`: something needs attention), 2 malformed input, 3 refused in the present state, 4 not
+found, 5 exists already or changed meanwhile, 6 no host answers, 7 not allowed.
 
 Sizes: 512, 4K, 10GiB, 1.5T; units are powers of 1024.";
 
-/// Virtual disks with a policy each, on the local disks of Linux hosts.
+/// Run virtual disks with a policy each on the local disks of Linux hosts.
 #[derive(Debug, Parser)]
 #[command(name = "drystone", version = crate::release::RELEASE, after_help = AFTER_HELP)]
 pub struct Cli {
-    /// Where the host's API is: `https://ADDRESS:PORT`, `unix:PATH` or `127.0.0.1:PORT`.
+    /// Address of the host's API: `https://ADDRESS:PORT`, `unix:PATH` or `127.0.0.1:PORT`.
     #[arg(long, global = true, env = "DRYSTONE_API", value_name = "ADDRESS")]
     api: Option<String>,
-    /// The folder with the certificate to show there [default: drystone/identity in the user's data directory].
+    /// Folder with the certificate to show there [default: drystone/identity in the user's data directory].
     #[arg(long, global = true, env = "DRYSTONE_IDENTITY", value_name = "DIR", value_parser = clap::builder::OsStringValueParser::new().map(PathBuf::from))]
     identity: Option<PathBuf>,
     /// Print JSON.
@@ -70,45 +73,47 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// See it at work: a datastore in a directory, a disk, real data and a real load.
+    /// Try Drystone: a datastore in a directory, a disk, real data and a real load.
     Demo(DemoOptions),
     /// Run a storage host until it is told to stop (SIGTERM, Ctrl-C); or list the hosts of a cluster.
     Host(HostOptions),
     #[command(name = crate::watcher::COMMAND, hide = true)]
     Watcher(crate::watcher::WatcherOptions),
-    /// Devices of the host.
+    #[command(name = manual::COMMAND, hide = true)]
+    Manual(manual::ManualOptions),
+    /// Manage the devices of hosts.
     #[command(subcommand)]
     Device(devices::DeviceCommand),
-    /// Virtual disks.
+    /// Manage virtual disks.
     #[command(subcommand)]
     Disk(disks::DiskCommand),
-    /// How guests attach to a disk: its address, and text to paste into QEMU, libvirt, Proxmox.
+    /// Show how guests attach to a disk: its address, and text to paste into QEMU, libvirt, Proxmox.
     Attach(attach::AttachOptions),
-    /// Policies.
+    /// Manage policies.
     #[command(subcommand)]
     Policy(policies::PolicyCommand),
-    /// The cluster as a whole: settings, balance.
+    /// Manage the cluster as a whole: settings, balance, certificates, upgrades.
     #[command(subcommand)]
     Cluster(cluster::ClusterCommand),
-    /// People who work with the cluster.
+    /// Manage the people who work with the cluster.
     #[command(subcommand)]
     Person(members::PersonCommand),
     /// Get your certificate with a token.
     Login(members::LoginOptions),
-    /// What is wrong, and what to do about it. Exit code 1 if something needs attention.
+    /// Show what is wrong and what to do about it. Exit code 1 if something needs attention.
     Health(health::HealthOptions),
-    /// The host, its groups and devices; in a cluster what is not whole, and when it will be.
+    /// Show the host, its disk groups and devices; in a cluster also what is not compliant, and when it will be.
     Status,
-    /// What happened, on all hosts: when, of which kind, to what, and why.
+    /// List what happened on all hosts: when, of which kind, to what, and why.
     Events(events::EventOptions),
-    /// What would become of the cluster: space, disks, what is copied. Nothing is changed.
+    /// Forecast a change of the cluster: space, disks, resync. Nothing is changed.
     #[command(subcommand, name = "what-if")]
     WhatIf(what_if::WhatIfCommand),
-    /// What is copied for disks, how much is left, and what waits for what.
+    /// Show the resync of disks: what is copied, how much is left, and what waits for what.
     Resync,
-    /// Write what supporters ask for into one file: configuration, status, events, metrics, logs; without secrets.
+    /// Write a support bundle: configuration, status, events, metrics and logs in one file, without secrets.
     SupportBundle(support::SupportOptions),
-    /// What every disk does now.
+    /// Show the load of every disk now.
     Top(top::TopOptions),
     /// Print the OpenAPI document of the API.
     Openapi,
@@ -123,7 +128,7 @@ pub enum Command {
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct DemoOptions {
-    /// Where the datastore stands [default: drystone/demo in the user's data directory].
+    /// Folder of the datastore [default: drystone/demo in the user's data directory].
     #[arg(long)]
     pub dir: Option<PathBuf>,
     /// End after the report instead of serving until Ctrl-C.
@@ -132,16 +137,16 @@ pub struct DemoOptions {
     /// Seconds of load.
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
-    /// So many hosts on this machine, a mirrored disk, and a host that is killed under load.
+    /// Number of hosts on this machine, with a mirrored disk, and a host that is killed under load.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=16))]
     pub hosts: Option<u8>,
-    /// So many nodes on each host, each with a thread and a disk group of its own.
+    /// Number of nodes on each host, each with a thread and a disk group of its own.
     #[arg(long, value_name = "N", requires = "hosts", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub shards: u8,
     /// Start the hosts and nothing else.
     #[arg(long, requires = "hosts")]
     pub bare: bool,
-    /// What to do with a demo that runs.
+    /// Operation on a demo that runs.
     #[command(subcommand)]
     pub command: Option<DemoCommand>,
 }
@@ -157,15 +162,21 @@ pub enum DemoCommand {
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct HostOptions {
-    /// The configuration file.
+    /// Configuration file of the host.
     #[arg(long, value_name = "FILE", required = true)]
     pub config: Option<PathBuf>,
     /// What to do instead of running one.
     #[command(subcommand)]
     pub command: Option<hosts::HostCommand>,
-    /// Format the configured devices even if they hold something else. What they hold is lost.
+    /// Format the configured devices even if they hold other data, which is destroyed.
     #[arg(long)]
     pub force: bool,
+}
+
+/// What the program was called with. Prints what was asked for and ends the program where that is help, or an error of usage.
+pub fn parse() -> Cli {
+    let matches = examples::command().get_matches();
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 /// Where answers go, and whom to ask.
@@ -231,7 +242,7 @@ impl Shell<'_> {
         std::io::stdin().read_line(&mut line).map_err(|error| Failure::failed("read the answer", error))?;
         match line.trim() == "yes" {
             true => Ok(()),
-            false => Err(Failure::refused("that is no yes; nothing was changed")),
+            false => Err(Failure::refused("not confirmed: nothing was changed")),
         }
     }
 
@@ -252,7 +263,7 @@ impl Shell<'_> {
         std::io::stdin().read_line(&mut line).map_err(|error| Failure::failed("read the answer", error))?;
         match line.trim() == name {
             true => Ok(name.to_owned()),
-            false => Err(Failure::refused("that is not its name; nothing was changed")),
+            false => Err(Failure::refused(format!("not confirmed: the name is {name}. Nothing was changed"))),
         }
     }
 }
@@ -304,10 +315,15 @@ pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Fai
         Command::Resync => resync::run(shell).await,
         Command::SupportBundle(options) => support::run(shell, options).await,
         Command::Top(options) => top::run(shell, options).await,
-        Command::Openapi => shell.show(&crate::api::document(), |document| {
+        Command::Openapi => shell.show(crate::api::document(), |document| {
             serde_json::to_string_pretty(document).unwrap_or_default()
         }),
-        Command::Demo(_) | Command::Host(_) | Command::Watcher(_) | Command::Lab(_) | Command::Lens(_) => {
+        Command::Demo(_)
+        | Command::Host(_)
+        | Command::Watcher(_)
+        | Command::Manual(_)
+        | Command::Lab(_)
+        | Command::Lens(_) => {
             unreachable!("these are no clients of the API")
         }
     }

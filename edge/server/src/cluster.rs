@@ -96,8 +96,8 @@ pub struct Cluster {
     silent_members: Mutex<Vec<SilentMember>>,
     /// Members of etcd as they were last told; nothing before they were, or where etcd tells hosts nothing of them.
     told_members: Mutex<Option<Vec<::etcd::Member>>>,
-    /// What keeps the process of this host's own member of etcd, where this program does.
-    member: Mutex<Option<::etcd::process::Keeper>>,
+    /// What runs the process of this host's own member of etcd, where this program does.
+    member: Mutex<Option<::etcd::process::Supervisor>>,
     /// Why the directory does not answer, while it does not.
     away: Mutex<Option<Failure>>,
     /// Whether this host has taken itself out of the cluster.
@@ -116,8 +116,8 @@ pub struct Found {
     copy: Option<Arc<Copied>>,
     /// Why the records are those of the copy and not the directory's, if so.
     away: Option<Failure>,
-    /// What keeps the process of this host's own member of etcd.
-    member: Option<::etcd::process::Keeper>,
+    /// What runs the process of this host's own member of etcd.
+    member: Option<::etcd::process::Supervisor>,
 }
 
 /// What to do where etcd has lost what it had and this host kept nothing of it.
@@ -195,7 +195,7 @@ pub async fn find(
 }
 
 /// Has this host's own member of etcd run, where the cluster runs etcd for itself.
-fn member_of(config: &Config) -> Result<Option<::etcd::process::Keeper>, Failure> {
+fn member_of(config: &Config) -> Result<Option<::etcd::process::Supervisor>, Failure> {
     let (Some(_), DirectoryPlace::Etcd(options)) = (config.cluster.member, &config.cluster.directory) else {
         return Ok(None);
     };
@@ -203,7 +203,7 @@ fn member_of(config: &Config) -> Result<Option<::etcd::process::Keeper>, Failure
         return Err(Failure::refused("this host knows no member of etcd, and its configuration names none")
             .hint("make a cluster with `drystone cluster init --etcd managed`, join one with `drystone host join`, or name the endpoints in [cluster.etcd]"));
     }
-    crate::managed::keep(&config.data_dir)
+    crate::managed::supervise(&config.data_dir)
 }
 
 /// Refuses to stand alone to a host of a cluster of several: it would take what it holds of the cluster's disks for its own.

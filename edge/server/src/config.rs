@@ -2,10 +2,15 @@
 //!
 //! Relative paths count from the file's folder, sockets from `data_dir`. Must never touch a device: that is the engine's.
 
-use crate::engine::{Create, Fabric, GroupSpec, Listen, Notice, SHARDS_MAX, Settings, TlsFiles};
+mod etcd_section;
+
+use crate::engine::{Create, Endpoint, Fabric, GroupSpec, Listen, Notice, SHARDS_MAX, Settings, TlsFiles};
 use crate::failure::Failure;
 use crate::limits::UNIX_PATH_MAX;
 use base::units::{EXTENT_SIZE, MIB, format_bytes, parse_bytes};
+use etcd_section::EtcdSection;
+pub use etcd_section::MemberPlace;
+use frontends::Protocol;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::SocketAddr;
@@ -66,15 +71,6 @@ pub struct ClusterConfig {
     pub shards: u8,
     /// Where this host's own member of etcd listens, where the cluster runs etcd by itself.
     pub member: Option<MemberPlace>,
-}
-
-/// Where a host's own member of etcd listens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemberPlace {
-    /// For clients: the cluster's hosts.
-    pub clients: SocketAddr,
-    /// For other members.
-    pub peers: SocketAddr,
 }
 
 /// Where a cluster's directory is.
@@ -138,21 +134,6 @@ struct ClusterSection {
     etcd: Option<EtcdSection>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct EtcdSection {
-    endpoints: Option<Vec<String>>,
-    clients: Option<SocketAddr>,
-    peers: Option<SocketAddr>,
-    #[serde(default = "etcd_prefix")]
-    prefix: String,
-    authorities: Option<PathBuf>,
-    certificate: Option<PathBuf>,
-    key: Option<PathBuf>,
-    user: Option<String>,
-    password_file: Option<PathBuf>,
-}
-
 fn resync_floor() -> u64 {
     node::limits::COPY_RATE_FLOOR
 }
@@ -166,10 +147,6 @@ const RESYNC_LATENCIES: RangeInclusive<u64> = 105..=1000;
 
 /// What owners can be made to copy at least: below, copies of large disks take weeks; above, it is more than links carry.
 const RESYNC_FLOORS: RangeInclusive<u64> = MIB..=4096 * MIB;
-
-fn etcd_prefix() -> String {
-    "/drystone/".to_owned()
-}
 
 fn one_shard() -> u8 {
     1
@@ -429,12 +406,18 @@ impl Config {
         like == *self
     }
 
+    /// Where clients connect, with the protocol that is spoken there.
+    pub fn endpoints(&self) -> Vec<Endpoint> {
+        let nbd = |listen: &Listen| Endpoint { protocol: Protocol::Nbd, listen: listen.clone() };
+        self.nbd.iter().map(nbd).collect()
+    }
+
     /// What the engine needs of it.
     pub fn settings(&self, fabric: Fabric, notices: UnboundedSender<Notice>) -> Settings {
         Settings {
             fabric,
             notices,
-            nbd: self.nbd.clone(),
+            endpoints: self.endpoints(),
             tls: self.tls.clone(),
             cluster_tls: None,
             buffer_bytes: self.guest_buffer_bytes(),
@@ -462,35 +445,8 @@ impl Default for ClusterSection {
 }
 
 impl ClusterSection {
-    fn read(self, folder: &Path, data_dir: &Path) -> Result<ClusterConfig, Failure> {
-        let mut member = None;
-        let directory = match (self.directory.as_deref(), self.etcd) {
-            (None, None) => DirectoryPlace::Embedded,
-            (Some("etcd"), etcd) => {
-                let etcd = etcd.unwrap_or_default();
-                match &etcd.endpoints {
-                    Some(_) => DirectoryPlace::Etcd(etcd.read(folder)?),
-                    None => {
-                        let (options, place) = etcd.managed(self.peers, data_dir)?;
-                        member = Some(place);
-                        DirectoryPlace::Etcd(options)
-                    }
-                }
-            }
-            (_, Some(_)) => {
-                return Err(Failure::usage(
-                    "[cluster.etcd] is of use only with [cluster] directory = \"etcd\"",
-                ));
-            }
-            (Some(text), None) => match parse_listen(text, data_dir)? {
-                Listen::Unix(path) => DirectoryPlace::Socket(path),
-                Listen::Tcp(_) => {
-                    return Err(Failure::usage(format!(
-                        "[cluster] directory = \"{text}\" is not where a directory is: \"etcd\" and \"unix:PATH\" are"
-                    )));
-                }
-            },
-        };
+    fn read(mut self, folder: &Path, data_dir: &Path) -> Result<ClusterConfig, Failure> {
+        let (directory, member) = self.take_directory(folder, data_dir)?;
         let ClusterSection {
             peers,
             fault_domain,
@@ -540,122 +496,34 @@ impl ClusterSection {
             member,
         })
     }
-}
 
-impl Default for EtcdSection {
-    /// The cluster runs etcd by itself.
-    fn default() -> EtcdSection {
-        EtcdSection {
-            endpoints: None,
-            clients: None,
-            peers: None,
-            prefix: etcd_prefix(),
-            authorities: None,
-            certificate: None,
-            key: None,
-            user: None,
-            password_file: None,
-        }
-    }
-}
-
-/// Where a member of etcd listens for clients, and for other members, if nothing else is said (IANA: etcd-client, etcd-server).
-const ETCD_PORTS: [u16; 2] = [2379, 2380];
-
-impl EtcdSection {
-    /// How hosts reach an etcd that they run themselves, and where this host's member listens.
-    fn managed(
-        self,
-        hosts: Option<SocketAddr>,
+    /// Where the directory is, and where this host's own member of etcd listens, if the cluster runs etcd for itself.
+    fn take_directory(
+        &mut self,
+        folder: &Path,
         data_dir: &Path,
-    ) -> Result<(etcd::Options, MemberPlace), Failure> {
-        let is_told = self.authorities.is_some() || self.certificate.is_some() || self.user.is_some();
-        if is_told || self.key.is_some() || self.password_file.is_some() {
-            return Err(Failure::usage(
-                "[cluster.etcd] without endpoints: Drystone runs etcd, with the cluster's own certificates",
-            )
-            .hint("name the endpoints, or take authorities, certificate, key, user and password_file out"));
-        }
-        let address = hosts.map_or_else(|| any_loopback_port().ip(), |peers| peers.ip());
-        let [clients, peers] = ETCD_PORTS.map(|port| SocketAddr::new(address, port));
-        let place =
-            MemberPlace { clients: self.clients.unwrap_or(clients), peers: self.peers.unwrap_or(peers) };
-        for (key, at) in [("clients", place.clients), ("peers", place.peers)] {
-            if at.ip().is_unspecified() || at.port() == 0 {
-                return Err(Failure::usage(format!(
-                    "[cluster.etcd] {key} = \"{at}\": other hosts connect there, so an address of this host and a port are needed"
-                ))
-                .hint(format!("for example {key} = \"10.0.0.1:{}\"", at.port().max(ETCD_PORTS[0]))));
+    ) -> Result<(DirectoryPlace, Option<MemberPlace>), Failure> {
+        let etcd = self.etcd.take();
+        Ok(match (self.directory.as_deref(), etcd) {
+            (None, None) => (DirectoryPlace::Embedded, None),
+            (Some("etcd"), etcd) => {
+                let (options, place) = etcd.unwrap_or_default().read(self.peers, folder, data_dir)?;
+                (DirectoryPlace::Etcd(options), place)
             }
-        }
-        check_prefix(&self.prefix)?;
-        Ok((crate::managed::options(data_dir, self.prefix)?, place))
-    }
-
-    fn read(self, folder: &Path) -> Result<etcd::Options, Failure> {
-        let endpoints = self.endpoints.unwrap_or_default();
-        if endpoints.is_empty() {
-            return Err(Failure::usage("[cluster.etcd] endpoints is empty: one of each member is needed")
-                .hint("or leave it out: then Drystone runs etcd (`drystone cluster init --etcd managed`)"));
-        }
-        if self.clients.is_some() || self.peers.is_some() {
-            return Err(Failure::usage(
-                "[cluster.etcd] clients and peers are of an etcd that Drystone runs; endpoints are named, so it does not",
-            ));
-        }
-        for endpoint in &endpoints {
-            let is_plain = endpoint.starts_with("http://");
-            if !is_plain && !endpoint.starts_with("https://") {
-                return Err(Failure::usage(format!(
-                    "[cluster.etcd] endpoints: \"{endpoint}\" is none: http://HOST:2379 and https://HOST:2379 are"
-                )));
+            (_, Some(_)) => {
+                return Err(Failure::usage(
+                    "[cluster.etcd] is of use only with [cluster] directory = \"etcd\"",
+                ));
             }
-            if is_plain && self.authorities.is_some() {
-                return Err(Failure::usage(format!(
-                    "[cluster.etcd] endpoints: \"{endpoint}\" is without TLS, and authorities are named"
-                )));
-            }
-        }
-        check_prefix(&self.prefix)?;
-        let own = match (self.certificate, self.key) {
-            (Some(certificate), Some(key)) => Some((folder.join(certificate), folder.join(key))),
-            (None, None) => None,
-            (Some(_), None) | (None, Some(_)) => {
-                return Err(Failure::usage("[cluster.etcd] certificate and key go together"));
-            }
-        };
-        if own.is_some() && self.authorities.is_none() {
-            return Err(Failure::usage(
-                "[cluster.etcd] certificate needs authorities too: those of etcd's own",
-            ));
-        }
-        let user = match (self.user, self.password_file) {
-            (Some(user), Some(path)) => {
-                let path = folder.join(path);
-                let password = std::fs::read_to_string(&path)
-                    .map_err(|error| Failure::failed(format!("read {}", path.display()), error))?;
-                Some((user, password.trim_end_matches(['\r', '\n']).to_owned()))
-            }
-            (None, None) => None,
-            (Some(_), None) | (None, Some(_)) => {
-                return Err(Failure::usage("[cluster.etcd] user and password_file go together"));
-            }
-        };
-        let tls = self.authorities.map(|authorities| etcd::Tls {
-            authorities: folder.join(authorities),
-            own,
-            name: None,
-        });
-        Ok(etcd::Options { endpoints, prefix: self.prefix, tls, user })
-    }
-}
-
-fn check_prefix(prefix: &str) -> Result<(), Failure> {
-    match prefix.starts_with('/') && prefix.ends_with('/') && prefix.len() > 2 {
-        true => Ok(()),
-        false => Err(Failure::usage(format!(
-            "[cluster.etcd] prefix = \"{prefix}\" does not begin and end with a slash and a name between"
-        ))),
+            (Some(text), None) => match parse_listen(text, data_dir)? {
+                Listen::Unix(path) => (DirectoryPlace::Socket(path), None),
+                Listen::Tcp(_) => {
+                    return Err(Failure::usage(format!(
+                        "[cluster] directory = \"{text}\" is not where a directory is: \"etcd\" and \"unix:PATH\" are"
+                    )));
+                }
+            },
+        })
     }
 }
 

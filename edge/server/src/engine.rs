@@ -10,6 +10,7 @@ mod cluster;
 mod commands;
 mod compute;
 mod devices;
+mod encryption;
 mod listener;
 mod overdue;
 mod peers;
@@ -31,6 +32,7 @@ pub use shards::{SHARDS_MAX, start};
 use ::cluster::Access;
 use base::{ClusterId, DeviceId, DiskId, GroupId};
 pub use diskgroup::Lost;
+use frontends::Protocol;
 use layout::Layout;
 pub use node::FoundDisk;
 use placement::{Percent, PlacedDisk, Policy};
@@ -44,11 +46,11 @@ use tokio::sync::oneshot;
 /// What the engine is started with.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where NBD clients connect.
-    pub nbd: Vec<Listen>,
-    /// Encryption of NBD over TCP; `None`: not offered.
+    /// Where clients connect.
+    pub endpoints: Vec<Endpoint>,
+    /// Encryption of clients' connections over TCP; `None`: not offered.
     pub tls: Option<TlsFiles>,
-    /// What encrypts NBD over TCP with the certificates of the cluster, where `tls` names no others: for its members alone.
+    /// What encrypts clients' connections over TCP with the certificates of the cluster, where `tls` names no others: for its members alone.
     pub cluster_tls: Option<Arc<rustls::ServerConfig>>,
     /// Most bytes of memory in block buffers.
     pub buffer_bytes: u64,
@@ -72,6 +74,15 @@ pub struct Started {
     pub thread: std::thread::JoinHandle<()>,
     /// Where each of them listens for other nodes; nothing where there are none.
     pub peers: Vec<Option<SocketAddr>>,
+}
+
+/// Where clients connect that speak a protocol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// What is spoken there.
+    pub protocol: Protocol,
+    /// Its address.
+    pub listen: Listen,
 }
 
 /// A place where clients connect.

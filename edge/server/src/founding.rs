@@ -12,7 +12,7 @@ use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_RETRY, MEMBER_START_WAIT};
 use crate::{managed, security};
 use base::{ClusterId, HostId};
-use etcd::process::{Keeper, url_of};
+use etcd::process::{Supervisor, url_of};
 use std::time::{Instant, SystemTime};
 use trust::{Anchors, Authority, KeyPair, Store};
 
@@ -113,7 +113,7 @@ impl<'a> Founding<'a> {
         &self,
         is_former: bool,
         authority: &Authority,
-    ) -> Result<Option<Keeper>, Failure> {
+    ) -> Result<Option<Supervisor>, Failure> {
         let Some(place) = self.member else { return Ok(None) };
         let data_dir = &self.config.data_dir;
         let folder = managed::folder_of(data_dir);
@@ -123,7 +123,7 @@ impl<'a> Founding<'a> {
             folder.run(&spec, &authority.certificate_pem()).map_err(&failed)?;
         }
         folder.set_endpoints(&self.place().endpoints).map_err(&failed)?;
-        let keeper = managed::keep(data_dir)?;
+        let supervisor = managed::supervise(data_dir)?;
         let etcd = self.etcd()?;
         let until = Instant::now() + MEMBER_START_WAIT;
         while let Err(error) = etcd.etcd.get("").await {
@@ -137,7 +137,7 @@ impl<'a> Founding<'a> {
             tokio::time::sleep(DIRECTORY_RETRY).await;
         }
         self.check_room(is_former).await?;
-        Ok(keeper)
+        Ok(supervisor)
     }
 
     fn alone(&self) -> Result<Alone, Failure> {

@@ -28,14 +28,13 @@ mod sampler;
 mod security;
 mod watcher;
 
-use clap::Parser;
 use failure::Failure;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::fmt::time::SystemTime;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = cli::parse();
     let json = cli.json;
     let done = match &cli.command {
         cli::Command::Host(options) if options.command.is_none() => {
@@ -43,6 +42,7 @@ fn main() -> ExitCode {
             host::run(options)
         }
         cli::Command::Watcher(options) => watcher::run(options),
+        cli::Command::Manual(options) => cli::write_manual(options),
         cli::Command::Demo(options) if options.command.is_none() => {
             begin_log(tracing::Level::WARN, json);
             demo::run(options, json)

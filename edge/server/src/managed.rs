@@ -7,7 +7,7 @@ use crate::config::MemberPlace;
 use crate::failure::{Code, Failure};
 use crate::security;
 use base::{ClusterId, HostId};
-use etcd::process::{Folder, Keeper, Lock, PROGRAM, Spec, url_of};
+use etcd::process::{Folder, Lock, PROGRAM, Spec, Supervisor, url_of};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -61,15 +61,15 @@ pub fn spec(
     }
 }
 
-/// Keeps the process of this host's member as its folder says; nothing where another process does: the service `drystone-etcd`.
+/// Runs the process of this host's member as its folder says; nothing where another process does: the service `drystone-etcd`.
 ///
 /// # Errors
 /// When the folder cannot be used.
-pub fn keep(data_dir: &Path) -> Result<Option<Keeper>, Failure> {
+pub fn supervise(data_dir: &Path) -> Result<Option<Supervisor>, Failure> {
     let folder = folder_of(data_dir);
     let Some(lock) = Lock::take(&folder).map_err(failed(&folder))? else { return Ok(None) };
-    let keeper = Keeper::begin(lock, |text| tracing::warn!("{text}")).map_err(failed(&folder))?;
-    Ok(Some(keeper))
+    let supervisor = Supervisor::begin(lock, |text| tracing::warn!("{text}")).map_err(failed(&folder))?;
+    Ok(Some(supervisor))
 }
 
 /// Checks that this host can run a member.

@@ -5,7 +5,6 @@
 //! Must never install anything or touch what lies outside its folder.
 
 mod about;
-mod manual;
 mod outside;
 mod third_party;
 
@@ -19,6 +18,7 @@ use std::process::{Command, ExitCode};
 /// Where what of the repository goes.
 const FILES: &[(&str, &str)] = &[
     ("packaging/debian/drystone.service", "usr/lib/systemd/system/drystone.service"),
+    ("packaging/debian/drystone-etcd.service", "usr/lib/systemd/system/drystone-etcd.service"),
     ("packaging/debian/host.toml.example", "etc/drystone/host.toml.example"),
     ("packaging/debian/needrestart.conf", "etc/needrestart/conf.d/drystone.conf"),
     ("packaging/debian/copyright", "usr/share/doc/drystone/copyright"),
@@ -35,6 +35,12 @@ const FILES: &[(&str, &str)] = &[
 const FOLDERS: &[(&str, &str)] = &[
     ("examples/clusters", "usr/share/doc/drystone/examples/clusters"),
     ("examples/experiments", "usr/share/doc/drystone/examples/experiments"),
+];
+/// Where shells look for the completions that the program writes.
+const COMPLETIONS: &[(&str, &str)] = &[
+    ("drystone.bash", "usr/share/bash-completion/completions/drystone"),
+    ("_drystone", "usr/share/zsh/vendor-completions/_drystone"),
+    ("drystone.fish", "usr/share/fish/vendor_completions.d/drystone.fish"),
 ];
 /// Run by dpkg.
 const SCRIPTS: &[&str] = &["postinst", "prerm", "postrm"];
@@ -118,12 +124,28 @@ fn fill(root: &Path, program: &Path, tree: &Path, about: &About) -> Result<(), S
     output(
         Command::new("strip").arg("--strip-unneeded").args(["-R", ".comment", "-R", ".note"]).arg(&installed),
     )?;
-    let manual = manual::Manual::of(program)?;
-    write(&tree.join("usr/share/bash-completion/completions/drystone"), &manual.completion())?;
-    write_compressed(&tree.join("usr/share/man/man1/drystone.1"), &manual.page(about))?;
+    manual(program, tree)?;
     let documents = tree.join(DOCUMENTS);
     write_compressed(&documents.join("changelog.Debian"), &about.changelog())?;
     write_compressed(&documents.join("third-party"), &third_party::notice(root)?)
+}
+
+/// The manual pages and the completions that the program writes of itself.
+fn manual(program: &Path, tree: &Path) -> Result<(), String> {
+    let folder = tree.with_file_name("manual");
+    output(Command::new(program).args(["manual", "--out"]).arg(&folder))?;
+    for (source, target) in COMPLETIONS {
+        copy(&folder.join(source), &tree.join(target), 0o644)?;
+    }
+    for page in files_in(&folder)?.iter().filter(|file| file.extension().is_some_and(|kind| kind == "1")) {
+        let text = fs::read_to_string(page).map_err(|error| format!("read {}: {error}", page.display()))?;
+        let name = page.file_name().expect("a file has a name");
+        write_compressed(&tree.join("usr/share/man/man1").join(name), &text)?;
+    }
+    match tree.join("usr/share/man/man1/drystone.1.gz").exists() {
+        true => Ok(()),
+        false => Err(format!("{} wrote no manual page of itself", program.display())),
+    }
 }
 
 /// The libraries that the program needs, as packages with versions.

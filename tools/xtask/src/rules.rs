@@ -145,6 +145,8 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
             "anyhow",
             "axum",
             "clap",
+            "clap_complete",
+            "clap_mangen",
             "comfy-table",
             "hyper",
             "hyper-util",

@@ -1,3 +1,5 @@
+//! Which host becomes a member, or is none any more.
+
 use super::*;
 use crate::host::{Maintenance, Mode};
 use crate::testing::{at, cluster};

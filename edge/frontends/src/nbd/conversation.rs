@@ -11,102 +11,16 @@ mod outbox;
 mod slots;
 mod transmission;
 
-use crate::IoVec;
 use crate::limits::{BACKLOG_MAX, INBOX_SIZE, REQUEST_LEN_MAX};
-use crate::nbd::protocol::{flag, reply};
+use crate::{AttachRefusal, Event, Export, IoVec, Reach};
 use base::Pool;
-use base::request::{Outcome, Request};
+use base::request::Outcome;
 use inbox::Inbox;
 use negotiation::{Negotiation, Step};
 use outbox::Outbox;
-pub use transmission::Reach;
 use transmission::{Hold, Io, Progress, Transmission};
 
 pub(crate) use negotiation::Tls;
-
-/// A virtual disk as clients see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Export {
-    /// Its name.
-    pub name: String,
-    /// Its size in bytes, a multiple of 512.
-    pub size: u64,
-    /// Whether it may only be read.
-    pub read_only: bool,
-    /// For people; may be empty.
-    pub description: String,
-}
-
-impl Export {
-    /// Transmission flags.
-    pub(crate) fn flags(&self, structured: bool) -> u16 {
-        // Every answered write is stable and every connection sees the same disk: flush, force-unit-access and several
-        // connections cost nothing.
-        let mut flags =
-            flag::HAS_FLAGS | flag::SEND_FLUSH | flag::SEND_FUA | flag::CAN_MULTI_CONN | flag::SEND_CACHE;
-        flags |= match self.read_only {
-            true => flag::READ_ONLY,
-            false => flag::SEND_TRIM | flag::SEND_WRITE_ZEROES | flag::SEND_FAST_ZERO,
-        };
-        flags | if structured { flag::SEND_DF } else { 0 }
-    }
-}
-
-/// Why a client does not get an export.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AttachRefusal {
-    /// There is none of that name.
-    #[error("there is no disk of that name")]
-    Unknown,
-    /// This client may not have it.
-    #[error("{0}")]
-    Forbidden(String),
-    /// It is there, but cannot be used now; says why.
-    #[error("{0}")]
-    Unavailable(String),
-    /// The host is stopping.
-    #[error("the server is stopping")]
-    Stopping,
-}
-
-impl AttachRefusal {
-    /// Type and text of the reply to an option.
-    fn as_reply(&self) -> (u32, String) {
-        let kind = match self {
-            AttachRefusal::Unknown | AttachRefusal::Unavailable(_) => reply::ERR_UNKNOWN,
-            AttachRefusal::Forbidden(_) => reply::ERR_POLICY,
-            AttachRefusal::Stopping => reply::ERR_SHUTDOWN,
-        };
-        let mut text = self.to_string();
-        text.truncate(text.floor_char_boundary(crate::limits::NAME_MAX));
-        (kind, text)
-    }
-}
-
-/// What a client wants.
-#[derive(Debug, Clone)]
-pub enum Event {
-    /// A list of the exports; answered by [`Conversation::exports`].
-    ListExports,
-    /// What is known about an export, of which the client may make no use yet; answered by [`Conversation::export`].
-    Describe {
-        /// The name that was asked for; empty for the default one.
-        name: String,
-    },
-    /// The use of an export; answered by [`Conversation::export`]. If that grants it, requests may follow at once, and the
-    /// client is attached until the conversation has finished.
-    Attach {
-        /// The name that was asked for; empty for the default one.
-        name: String,
-    },
-    /// A request to the attached disk; answered by [`Conversation::reply`], in any order.
-    Request {
-        /// Names the request in its answer.
-        cookie: u64,
-        /// What is asked. It is valid: within the disk, aligned, allowed.
-        request: Request,
-    },
-}
 
 /// What went through a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

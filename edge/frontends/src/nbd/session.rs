@@ -3,37 +3,18 @@
 //! What an executor uses; see [`Conversation`] for the rules of receiving and sending, which are the same here.
 
 use super::conversation::Tls;
-use super::{AttachRefusal, Conversation, Counters, Event, Export, Reach};
-use crate::IoVec;
-use crate::tls::{Secure, TlsIdentity};
+use super::secure::Secure;
+use super::{Conversation, Counters};
+use crate::tls::TlsPolicy;
+use crate::{AttachRefusal, Event, Export, IoVec, Reach, Transfer};
 use base::Pool;
 use base::request::Outcome;
 use rustls::pki_types::CertificateDer;
-use std::rc::Rc;
-
-/// Whether clients may or must use TLS.
-#[derive(Debug, Clone, Default)]
-pub enum TlsPolicy {
-    /// It is not there.
-    #[default]
-    Off,
-    /// A client may ask for it.
-    Allowed(TlsIdentity),
-    /// Nothing is told to a client that has not asked for it.
-    Required(TlsIdentity),
-}
-
-/// What all sessions of a listener have in common.
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// See there.
-    pub tls: TlsPolicy,
-}
 
 /// See the module.
 #[derive(Debug)]
 pub struct Session {
-    settings: Rc<Settings>,
+    tls: TlsPolicy,
     conversation: Conversation,
     secure: Option<Box<Secure>>,
     lost: bool,
@@ -41,13 +22,13 @@ pub struct Session {
 
 impl Session {
     /// For a connection that was just accepted. `pool` must hold at least 32 MiB.
-    pub fn new(settings: Rc<Settings>, pool: Pool) -> Session {
-        let tls = match settings.tls {
+    pub fn new(policy: TlsPolicy, pool: Pool) -> Session {
+        let tls = match policy {
             TlsPolicy::Off => Tls::Off,
             TlsPolicy::Allowed(_) => Tls::Allowed,
             TlsPolicy::Required(_) => Tls::Required,
         };
-        Session { settings, conversation: Conversation::new(tls, pool), secure: None, lost: false }
+        Session { tls: policy, conversation: Conversation::new(tls, pool), secure: None, lost: false }
     }
 
     /// Whether the connection is encrypted.
@@ -86,6 +67,18 @@ impl Session {
             && self.secure.as_ref().is_none_or(|secure| secure.is_flushed(self.lost))
     }
 
+    /// The transfer to start now, if there is one; appends its vectors.
+    pub(crate) fn next_transfer(&mut self, vectors: &mut Vec<IoVec>) -> Option<Transfer> {
+        if self.wants_transmit() {
+            self.transmit_vectors(vectors);
+            return Some(Transfer::Transmit);
+        }
+        if !self.wants_receive() || self.is_finished() {
+            return None;
+        }
+        Some(Transfer::Receive(self.receive_vectors(vectors)))
+    }
+
     /// Whether a receive should be started now.
     pub fn wants_receive(&self) -> bool {
         match &self.secure {
@@ -115,9 +108,9 @@ impl Session {
 
     /// The receive has ended with nothing though the peer is there (`EINTR`): it is to be started again.
     pub fn interrupted(&mut self) {
-        // Under TLS nothing is to be undone.
-        if self.secure.is_none() {
-            self.conversation.interrupted();
+        match &mut self.secure {
+            None => self.conversation.interrupted(),
+            Some(secure) => secure.interrupted(),
         }
     }
 
@@ -156,7 +149,7 @@ impl Session {
         }
         if self.secure.is_none()
             && self.conversation.starts_tls()
-            && let TlsPolicy::Allowed(identity) | TlsPolicy::Required(identity) = &self.settings.tls
+            && let TlsPolicy::Allowed(identity) | TlsPolicy::Required(identity) = &self.tls
         {
             self.conversation.tls_started();
             self.secure = Some(Box::new(Secure::new(identity)));

@@ -8,10 +8,10 @@ mod transmission;
 
 use super::protocol::*;
 use super::*;
-use crate::IoVec;
+use crate::tls::TlsPolicy;
+use crate::{AttachRefusal, Event, Export, IoVec};
 use base::request::{Outcome, Piece, Pieces, Reply, Request, StatusRun};
 use base::{Pool, Random};
-use std::rc::Rc;
 
 pub(super) const DISK_SIZE: usize = 1 << 20;
 const BLOCK: usize = 4096;
@@ -39,11 +39,11 @@ pub(super) enum Step {
 }
 
 impl Wire {
-    pub(super) fn new(settings: Settings) -> Wire {
+    pub(super) fn new(tls: TlsPolicy) -> Wire {
         let pool = Pool::new(128 << 20);
         let name = "disk".to_owned();
         Wire {
-            session: Session::new(Rc::new(settings), pool.clone()),
+            session: Session::new(tls, pool.clone()),
             pool,
             export: Export {
                 name,
@@ -62,7 +62,7 @@ impl Wire {
 
     /// A wire whose negotiation is done.
     pub(super) fn attached(structured: bool) -> Wire {
-        let mut wire = Wire::new(Settings::default());
+        let mut wire = Wire::new(TlsPolicy::Off);
         wire.attach(structured);
         wire
     }
@@ -137,8 +137,8 @@ impl Wire {
         for event in events {
             match event {
                 Event::ListExports => self.session.exports(std::slice::from_ref(&self.export)),
-                Event::Describe { name } | Event::Attach { name } => {
-                    let found = ["disk", ""].contains(&name.as_str());
+                Event::Describe { wanted } | Event::Attach { wanted } => {
+                    let found = ["disk", ""].contains(&wanted.disk.as_str());
                     self.session.export(if found {
                         Ok(self.export.clone())
                     } else {

@@ -19,23 +19,23 @@ const RECONNECT_SECONDS: u32 = 300;
 /// Options of `attach`.
 #[derive(Debug, Args)]
 pub struct AttachOptions {
-    /// The disk's name or id.
+    /// Name or id of the disk.
     disk: String,
-    /// The host that the guest runs on [default: the one that is asked].
+    /// Host that the guest runs on [default: the host that is asked].
     #[arg(long)]
     host: Option<String>,
-    /// By a name that stands for all hosts, so that the guest goes on at another host when its own is lost [the name, if none
-    /// follows: host.drystone.internal].
+    /// Name that stands for all hosts, so that the guest continues at another host when its own is lost [default without a
+    /// value: host.drystone.internal].
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = trust::SHARED_NAME, conflicts_with = "host")]
     by_name: Option<String>,
-    /// With `--by-name`: the folder of the certificate that the guest shows [default: that of the host that is asked, or yours].
+    /// Folder of the certificate that the guest shows, with `--by-name` [default: that of the host that is asked, or yours].
     #[arg(long, value_name = "DIR", requires = "by_name")]
     credentials: Option<PathBuf>,
-    /// End a request with an I/O error when the disk has given no answer for this long, e.g. 30s or 5m (5s to 24h)
-    /// [default: requests wait until the disk is served again].
+    /// Time without an answer after which a request ends with an I/O error, e.g. 30s or 5m (5s to 24h) [default: requests wait
+    /// until the disk is served again].
     #[arg(long, value_name = "TIME", value_parser = nbd::parse_error_after)]
     error_after: Option<Duration>,
-    /// Only one of them, with nothing around it.
+    /// Form to print alone, with nothing around it.
     #[arg(long, value_enum)]
     format: Option<Format>,
 }
@@ -49,7 +49,7 @@ enum Format {
     Qemu,
     /// A `<disk>` element of libvirt. The guest sees errors while the host's daemon restarts.
     Libvirt,
-    /// The same as arguments of QEMU in libvirt's XML. The guest waits meanwhile.
+    /// Arguments of QEMU in libvirt's XML. The guest waits while the host's daemon restarts.
     LibvirtArguments,
     /// A line of a Proxmox machine's configuration.
     Proxmox,
@@ -110,11 +110,11 @@ pub async fn run(shell: &mut Shell<'_>, options: &AttachOptions) -> Result<(), F
         _ => (own.name, own.nbd),
     };
     if options.format == Some(Format::Hosts) {
-        return Err(Failure::usage("there are no names without `--by-name`"));
+        return Err(Failure::usage("`--format hosts` needs `--by-name`"));
     }
     let place = place_of(&nbd).ok_or_else(|| {
         Failure::refused(format!(
-            "host {host} serves NBD nowhere that its own guests reach without a certificate"
+            "host {host} serves NBD at no address that its own guests reach without a certificate"
         ))
         .hint("add \"unix:nbd.sock\" to [listen] nbd of its configuration")
     })?;

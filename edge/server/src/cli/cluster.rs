@@ -1,6 +1,6 @@
 //! `cluster`.
 
-use super::members::{self, CertificateCommand, INIT_EXAMPLES, InitOptions};
+use super::members::{self, CertificateCommand, InitOptions};
 use super::rebuild::{self, RebuildOptions};
 use super::upgrade::{self, UpgradeOptions};
 use super::{Shell, seconds, text};
@@ -12,53 +12,47 @@ use clap::{Subcommand, ValueEnum};
 /// What can be done with the cluster as a whole.
 #[derive(Debug, Subcommand)]
 pub enum ClusterCommand {
-    /// Make this host the first of a cluster of several, in the etcd that its configuration names.
+    /// Initialize a cluster of several hosts with this one as the first, in the etcd that its configuration names.
     ///
-    /// Writes the cluster's first records, and makes the authority that gives hosts and people their certificates. A host that stands
-    /// alone keeps its disks, and goes on serving if it runs: add [cluster] to its configuration file first.
-    #[command(after_help = INIT_EXAMPLES)]
+    /// Writes the cluster's first records, and creates the authority that gives hosts and people their certificates. A host that
+    /// stands alone keeps its disks, and continues to serve them if it runs: add [cluster] to its configuration file first.
     Init(InitOptions),
-    /// Certificates of hosts, and the authorities that give them.
+    /// Manage the certificates of hosts, and the authorities that sign them.
     #[command(subcommand)]
     Certificates(CertificateCommand),
-    /// Its settings.
+    /// Show the settings of the cluster.
     Show,
     /// Change a setting: repair-delay 90m, replacements 16, replacements-per-host 4, balance proactive|reactive|off
     Set {
-        /// Which.
+        /// Setting to change.
         setting: Setting,
-        /// Its value.
+        /// New value of the setting.
         value: String,
     },
-    /// How even the devices are, and what is done about it.
+    /// Show how evenly the devices are used, and what is moved to even them out.
     Balance,
-    /// Show where the directory stands, and which members etcd has.
-    #[command(after_help = DIRECTORY_EXAMPLES)]
+    /// Show where the directory is, and which members etcd has.
     Directory,
-    /// Make a new directory from what the hosts and their devices know, in the empty etcd that the configuration names:
-    /// for a cluster whose etcd lost its data.
+    /// Rebuild the directory of a cluster whose etcd lost its data.
+    ///
+    /// Creates a new directory in the empty etcd that the configuration names, from what the hosts and their devices know.
     RebuildDirectory(RebuildOptions),
-    /// Raise the level of the records to the next, once all hosts run a release that understands it; shows what they run.
+    /// Raise the level of the records to the next, once all hosts run a release that understands it. Shows their releases.
     Upgrade(UpgradeOptions),
 }
-
-const DIRECTORY_EXAMPLES: &str = "\
-Examples:
-  drystone cluster directory
-  drystone cluster directory --json";
 
 /// A setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Setting {
-    /// How long a component may be missing before another takes its place: 60m, 90s.
+    /// Time that a component may be absent before it is rebuilt elsewhere: 60m, 90s.
     RepairDelay,
-    /// Components of the whole cluster that are filled at once; 0: none, repairs included, and what is on its way is called off.
+    /// Components of the whole cluster that are rebuilt at once. 0 stops all rebuilds, repairs included.
     Replacements,
-    /// Components of one host that are filled at once.
+    /// Components of one host that are rebuilt at once.
     ReplacementsPerHost,
-    /// Which devices are evened out: proactive (nearly full or very uneven ones), reactive (nearly full ones), off.
+    /// Devices that are relieved: proactive (nearly full or very uneven ones), reactive (nearly full ones), off.
     Balance,
-    /// Whether components stand in for absent ones, so that what is written meanwhile is kept as often as policies say: on, off.
+    /// Whether stand-ins take the writes of absent components, so that they are kept as often as policies say: on, off.
     StandIns,
 }
 
@@ -127,9 +121,7 @@ fn change_of(setting: Setting, value: &str) -> Result<ChangeSettings, Failure> {
         }
         Setting::Balance => {
             let mode = BalanceMode::from_str(value, false).map_err(|_| {
-                Failure::usage(format!(
-                    "`{value}` is no way to even devices out: proactive, reactive and off are"
-                ))
+                Failure::usage(format!("invalid balance mode `{value}`: use proactive, reactive or off"))
             })?;
             ChangeSettings { balance: Some(mode), ..nothing }
         }

@@ -12,18 +12,12 @@ use base::units::format_bytes;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-const LIST_EXAMPLES: &str = "\
-Examples:
-  drystone device list --sort free
-  drystone device list --cluster --json";
-
 /// What can be done with devices.
 #[derive(Debug, Subcommand)]
 pub enum DeviceCommand {
-    /// Devices of the host that is asked, or of all hosts.
-    #[command(after_help = LIST_EXAMPLES)]
+    /// List the devices of the host that is asked, or of all hosts.
     List {
-        /// Those of all hosts that answer.
+        /// Include the devices of all hosts that answer.
         #[arg(long)]
         cluster: bool,
         /// Column to sort by, the largest figure first.
@@ -33,29 +27,27 @@ pub enum DeviceCommand {
         #[arg(long)]
         reverse: bool,
     },
-    /// Make a disk group of devices, or give a group more capacity devices.
+    /// Create a disk group of devices, or add capacity devices to a group.
     Add(AddOptions),
-    /// Empty a capacity device: what stands on it is copied elsewhere while it goes on serving.
+    /// Empty a capacity device: its components are copied to other devices while it keeps serving.
     Evacuate {
-        /// Its path on this host, HOST:PATH for one of another, or its id.
+        /// Path of the device on this host, HOST:PATH on another host, or id of the device.
         device: String,
-        /// Only tell what that would do.
+        /// Show what the evacuation would do, and change nothing.
         #[arg(long, conflicts_with = "cancel")]
         dry_run: bool,
-        /// Keep what is left on it, and let it take new components again.
+        /// Keep the components that are left on it, and let it take new ones again.
         #[arg(long)]
         cancel: bool,
     },
     /// Replace a device that failed with a new one.
     ///
-    /// A capacity device is replaced while its group is in use. What stood on it is made anew from other copies. A log device takes
-    /// its group with it: the group is made anew of the new log device and the remaining capacity devices.
-    #[command(after_help = REPLACE_EXAMPLES)]
+    /// A capacity device is replaced while its group is in use. Its components are rebuilt from other copies. A log device takes
+    /// its group with it: a new group is created of the new log device and the remaining capacity devices.
     Replace(ReplaceOptions),
     /// Remove an empty device.
-    #[command(after_help = REMOVE_EXAMPLES)]
     Remove {
-        /// Its path or id.
+        /// Path or id of the device.
         device: String,
         /// Remove the whole group, if the device holds the log of an empty one.
         #[arg(long)]
@@ -63,31 +55,23 @@ pub enum DeviceCommand {
     },
 }
 
-const REPLACE_EXAMPLES: &str = "Examples:
-  drystone device replace /dev/disk/by-id/nvme-two /dev/disk/by-id/nvme-four --dry-run
-  drystone device replace /dev/sdb /dev/sdb --confirm /dev/sdb";
-
-const REMOVE_EXAMPLES: &str = "Examples:
-  drystone device remove /dev/disk/by-id/nvme-two
-  drystone device remove /dev/disk/by-id/nvme-one --group";
-
 /// Options of `device replace`.
 #[derive(Debug, Args)]
 pub struct ReplaceOptions {
     /// Path or id of the device that failed; of a group that could not be opened, the path of its log device.
     old: String,
-    /// Path of the new device; it may be the same path.
+    /// Path of the new device, which may be the same path.
     new: PathBuf,
-    /// Size of a file to make at the new path.
+    /// Size of a file to create at the new path.
     #[arg(long, value_parser = size)]
     file_size: Option<u64>,
-    /// Format the new device although it holds something else. That is destroyed.
+    /// Format the new device even if it holds other data, which is destroyed.
     #[arg(long)]
     force: bool,
-    /// Show what would be given up, and change nothing.
+    /// Show what would be lost, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// The old device once more, to give up data of which it holds the only copy.
+    /// Path or id of the old device once more, to give up data of which it holds the only copy.
     #[arg(long, value_name = "OLD")]
     confirm: Option<String>,
 }
@@ -95,21 +79,21 @@ pub struct ReplaceOptions {
 /// Options of `device add`.
 #[derive(Debug, Args)]
 pub struct AddOptions {
-    /// Capacity devices. With neither --log nor --group: the one device of a new group.
+    /// Capacity devices; with neither --log nor --group, the one device of a new group.
     paths: Vec<PathBuf>,
     /// Log device of a new group.
     #[arg(long, conflicts_with = "group")]
     log: Option<PathBuf>,
-    /// The group that gets more capacity devices (see `drystone status`).
+    /// Group to add capacity devices to (see `drystone status`).
     #[arg(long)]
     group: Option<String>,
     /// Size of the log region of a new group.
     #[arg(long, value_parser = size, conflicts_with = "group")]
     log_size: Option<u64>,
-    /// Make files of this size where paths do not exist.
+    /// Size of the files to create where paths do not exist.
     #[arg(long, value_parser = size)]
     file_size: Option<u64>,
-    /// Format devices that hold something else. What they hold is lost.
+    /// Format devices even if they hold other data, which is destroyed.
     #[arg(long)]
     force: bool,
 }
@@ -213,7 +197,7 @@ fn replacement_text(view: &ReplacementView) -> String {
         view.disks.iter().filter(|disk| !view.lost_disks.contains(disk)).map(String::as_str).collect();
     let mut lines = vec![first];
     if !again.is_empty() {
-        lines.push(format!("copies are made anew of: {}", again.join(", ")));
+        lines.push(format!("copies are rebuilt of: {}", again.join(", ")));
     }
     if !view.lost_disks.is_empty() {
         lines.push(format!("data is lost of: {}", view.lost_disks.join(", ")));

@@ -12,127 +12,104 @@ use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-const LIST_EXAMPLES: &str = "\
-Examples:
-  drystone disk list --sort allocated
-  drystone disk list --sort state --json";
-
-const DELETE_EXAMPLES: &str = "\
-Examples:
-  drystone disk delete web --confirm web
-  drystone disk delete web --confirm web --detach-clients";
-
-const IMPORT_EXAMPLES: &str = "\
-Examples:
-  drystone disk import web debian-12.qcow2
-  drystone disk import web disk0 --format raw --confirm web --detach-clients";
-
 /// What can be done with disks.
 #[derive(Debug, Subcommand)]
 pub enum DiskCommand {
-    /// Make a disk.
+    /// Create a virtual disk.
     Create(CreateOptions),
-    /// All disks.
-    #[command(after_help = LIST_EXAMPLES)]
+    /// List all disks.
     List {
-        /// By what they are sorted; figures begin with the largest.
+        /// Column to sort by, the largest figure first.
         #[arg(long, value_enum, default_value = "name")]
         sort: DiskSort,
-        /// The other way round.
+        /// Reverse the order.
         #[arg(long)]
         reverse: bool,
     },
-    /// One disk: layout and why it is so, space, clients, live figures.
+    /// Show a disk: its layout and the reasons for it, space, clients, live figures.
     Show {
-        /// Its name or id.
+        /// Name or id of the disk.
         name: String,
     },
-    /// Make a disk larger, or smaller.
+    /// Resize a disk: make it larger or smaller.
     Resize {
-        /// Its name or id.
+        /// Name or id of the disk.
         name: String,
-        /// The new size.
+        /// New size of the disk, e.g. 200GiB.
         #[arg(value_parser = size)]
         size: u64,
-        /// The disk's name: needed to make it smaller.
+        /// Name of the disk: confirms that it is made smaller.
         #[arg(long, value_name = "NAME")]
         confirm: Option<String>,
-        /// To make it smaller: end the connections of clients that have the disk, on whatever host.
+        /// End the connections of clients that have the disk at any host, so that it can be made smaller.
         #[arg(long)]
         detach_clients: bool,
     },
-    /// Give a disk another name.
+    /// Rename a disk.
     Rename {
-        /// Its name or id.
+        /// Name or id of the disk.
         name: String,
-        /// The new name.
+        /// New name of the disk.
         new_name: String,
     },
-    /// Decide which copies of a disk that has diverged are kept
+    /// Decide which copies of a disk that has diverged are kept.
     ///
     /// A disk has diverged when the directory was older than the devices, and a copy holds acknowledged writes that the others lack. Nothing is
     /// served until somebody decides. The copies of the other hosts are overwritten with what is kept.
-    ///
-    /// Examples:
-    ///   drystone disk show web
-    ///   drystone disk resolve web --keep host-b --confirm web
-    #[command(verbatim_doc_comment)]
     Resolve {
-        /// Name or id of the disk
+        /// Name or id of the disk.
         name: String,
-        /// Host whose copies are kept
+        /// Host whose copies are kept.
         #[arg(long, value_name = "HOST")]
         keep: String,
-        /// Name of the disk: what the other copies hold beyond the kept one is destroyed
+        /// Name of the disk: confirms that acknowledged writes of the other copies are destroyed.
         #[arg(long, value_name = "NAME")]
         confirm: Option<String>,
     },
-    /// Say who may attach to a disk over the network: those who are named, and nobody else.
+    /// Set who may attach to a disk over the network: the named people and hosts, and nobody else.
     Allow(AllowOptions),
     /// Change a setting of a disk: read-only on|off, share on|off
     Set {
-        /// Its name or id.
+        /// Name or id of the disk.
         name: String,
-        /// Which.
+        /// Setting to change.
         setting: DiskSetting,
-        /// Its value.
+        /// New value of the setting.
         value: Switch,
     },
-    /// Delete a disk and all that is on it. A disk that clients have is refused.
-    #[command(after_help = DELETE_EXAMPLES)]
+    /// Delete a disk and all its data. The command is refused while clients have the disk.
     Delete {
-        /// Its name or id.
+        /// Name or id of the disk.
         name: String,
-        /// The disk's name.
+        /// Name of the disk: confirms that its data is destroyed.
         #[arg(long, value_name = "NAME")]
         confirm: Option<String>,
-        /// End the connections of clients that have the disk, on whatever host.
+        /// End the connections of clients that have the disk, at any host.
         #[arg(long)]
         detach_clients: bool,
     },
-    /// Read a disk image (raw, qcow2, …) into a disk; it is made if it is not there.
-    #[command(after_help = IMPORT_EXAMPLES)]
+    /// Import a disk image (raw, qcow2, …) into a disk, which is created if it does not exist.
     Import(ImportOptions),
-    /// Write a disk into an image file.
+    /// Export a disk to an image file.
     Export(ExportOptions),
-    /// The I/O histograms of a disk.
+    /// Show the I/O histograms of a disk.
     Histogram(HistogramOptions),
 }
 
 /// By what disks are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DiskSort {
-    /// Their names.
+    /// Name.
     Name,
-    /// Their sizes.
+    /// Size.
     Size,
-    /// The space that they take.
+    /// Allocated space.
     Allocated,
-    /// Their policies.
+    /// Policy.
     Policy,
-    /// How many clients they have.
+    /// Number of clients.
     Clients,
-    /// Those that cannot be used first, then those that are not whole.
+    /// Unavailable disks first, then disks that are not compliant.
     State,
 }
 
@@ -162,36 +139,36 @@ impl DiskSort {
 /// A setting of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DiskSetting {
-    /// Whether clients may only read; those that are attached are held to it at once.
+    /// Whether clients may only read; attached clients are held to it at once.
     ReadOnly,
-    /// Whether clients of several hosts may have it at once: for a guest that moves, or a cluster file system.
+    /// Whether clients of several hosts may have the disk at once: for a live migration, or a cluster file system.
     Share,
 }
 
 /// On or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Switch {
-    /// It is.
+    /// Yes.
     On,
-    /// It is not.
+    /// No.
     Off,
 }
 
 /// Options of `disk create`.
 #[derive(Debug, Args)]
 pub struct CreateOptions {
-    /// Its name.
+    /// Name of the disk.
     name: String,
-    /// Its size.
+    /// Size of the disk, e.g. 100GiB.
     #[arg(value_parser = size)]
     size: u64,
-    /// A policy's name, rules, or both: single, gold,stripes=2 [default on a single host: single].
+    /// Name of a policy, rules, or both: single, gold,stripes=2 [default on a single host: single].
     #[arg(long)]
     policy: Option<String>,
-    /// Clients may only read.
+    /// Let clients only read.
     #[arg(long)]
     read_only: bool,
-    /// Clients of several hosts may have it at once.
+    /// Let clients of several hosts have the disk at once.
     #[arg(long)]
     share: bool,
 }
@@ -199,15 +176,15 @@ pub struct CreateOptions {
 /// Options of `disk allow`.
 #[derive(Debug, Args)]
 pub struct AllowOptions {
-    /// Its name or id.
+    /// Name or id of the disk.
     name: String,
-    /// A person who may; once for each.
+    /// Person who may attach; once per person.
     #[arg(long, value_name = "NAME", required_unless_present_any = ["host", "anybody"], conflicts_with = "anybody")]
     person: Vec<String>,
-    /// A host whose guests may; once for each.
+    /// Host whose guests may attach; once per host.
     #[arg(long, value_name = "NAME", conflicts_with = "anybody")]
     host: Vec<String>,
-    /// Whoever may attach to disks.
+    /// Let everybody attach who may attach to disks.
     #[arg(long)]
     anybody: bool,
 }
@@ -217,21 +194,21 @@ pub struct AllowOptions {
 pub struct ImportOptions {
     /// Name of the disk.
     pub name: String,
-    /// The image file.
+    /// Image file to read.
     pub file: PathBuf,
-    /// Format of the image [default: what the file's name ends in]. It is never told from the content.
+    /// Format of the image [default: by the extension of the file, never by its content].
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// Read the other files that the image names, too: backing files, data files, extents.
+    /// Read also the other files that the image names: backing files, data files, extents.
     #[arg(long)]
     pub with_backing: bool,
-    /// Policy of a disk that is made.
+    /// Policy of a disk that is created.
     #[arg(long)]
     pub policy: Option<String>,
-    /// The disk's name: needed to write over a disk that is there.
+    /// Name of the disk: confirms that the data of an existing disk is overwritten.
     #[arg(long, value_name = "NAME")]
     pub confirm: Option<String>,
-    /// End the connections of clients that have the disk, on whatever host.
+    /// End the connections of clients that have the disk, at any host.
     #[arg(long)]
     pub detach_clients: bool,
 }
@@ -241,7 +218,7 @@ pub struct ImportOptions {
 pub struct ExportOptions {
     /// Name of the disk.
     pub name: String,
-    /// The image file to write; it must not be there.
+    /// Image file to create; it must not exist.
     pub file: PathBuf,
     /// Format of the image.
     #[arg(long, value_enum, default_value = "raw")]
@@ -251,12 +228,12 @@ pub struct ExportOptions {
 /// Options of `disk histogram`.
 #[derive(Debug, Args)]
 pub struct HistogramOptions {
-    /// Its name or id.
+    /// Name or id of the disk.
     name: String,
-    /// The last 60s, 5m, 1h [default: since the host started].
+    /// Length of the most recent window, e.g. 60s, 5m or 1h [default: since the host started].
     #[arg(long, value_parser = seconds)]
     since: Option<u64>,
-    /// Only one: length, seek_distance, seek_distance_nearest, latency, outstanding, interarrival.
+    /// Kind to show alone: length, seek_distance, seek_distance_nearest, latency, outstanding, interarrival.
     #[arg(long)]
     kind: Option<String>,
 }
@@ -392,7 +369,10 @@ async fn histogram(shell: &mut Shell<'_>, options: HistogramOptions) -> Result<(
         if !all.histograms.iter().any(|histogram| histogram.kind == kind) {
             let mut kinds: Vec<&str> = all.histograms.iter().map(|found| found.kind.as_str()).collect();
             kinds.dedup();
-            return Err(Failure::usage(format!("there is no histogram `{kind}`: {} are", kinds.join(", "))));
+            return Err(Failure::usage(format!(
+                "unknown histogram `{kind}`: use one of {}",
+                kinds.join(", ")
+            )));
         }
         all.histograms.retain(|histogram| histogram.kind == kind);
     }

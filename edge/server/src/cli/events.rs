@@ -15,19 +15,19 @@ const FOLLOW_SECONDS: u64 = 30;
 /// Options of `events`.
 #[derive(Debug, Args)]
 pub struct EventOptions {
-    /// Those of the last 10m, 2h, 7d.
+    /// Age of the oldest event, e.g. 10m, 2h or 7d.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     since: Option<u64>,
-    /// Only those about this: a disk, a host.
+    /// Disk or host that the events are about.
     #[arg(long, value_name = "NAME")]
     about: Option<String>,
-    /// Only those of this kind: copy.left; or copy, for all that begin with it.
+    /// Kind of events: copy.left; or copy, for all that begin with it.
     #[arg(long)]
     kind: Option<String>,
-    /// At most so many, the newest [default: 1000].
+    /// Number of events at most, the newest [default: 1000].
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Go on, and show what happens from now on.
+    /// Keep running, and show events as they happen.
     #[arg(long)]
     follow: bool,
 }

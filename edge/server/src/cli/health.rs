@@ -11,7 +11,7 @@ use std::time::SystemTime;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct HealthOptions {
-    /// What to do instead of showing it.
+    /// Operation instead of showing the findings.
     #[command(subcommand)]
     command: Option<HealthCommand>,
 }
@@ -21,13 +21,13 @@ pub struct HealthOptions {
 pub enum HealthCommand {
     /// Silence findings for a while: they are listed apart, and count neither for the exit code nor for alerts.
     Silence(SilenceOptions),
-    /// What is silenced, to when, by whom and why.
+    /// List the silences: until when, by whom and why.
     Silences,
     /// End a silence.
     Unsilence {
-        /// The code of the findings.
+        /// Code of the findings.
         code: String,
-        /// What they are about, as it was said.
+        /// Subject of the silence, as it was given.
         #[arg(long, value_name = "NAME")]
         about: Option<String>,
     },
@@ -36,15 +36,15 @@ pub enum HealthCommand {
 /// Options of `health silence`.
 #[derive(Debug, Args)]
 pub struct SilenceOptions {
-    /// The code of the findings, as `health` shows it: host.away.
+    /// Code of the findings, as `health` shows it: host.away.
     code: String,
-    /// Only those about this: a disk, a host, a device [default: about anything].
+    /// Disk, host or device that the findings are about [default: anything].
     #[arg(long, value_name = "NAME")]
     about: Option<String>,
-    /// For how long: 30m, 24h, 7d.
+    /// Duration of the silence: 30m, 24h, 7d.
     #[arg(long = "for", value_name = "TIME", value_parser = seconds)]
     lifetime: u64,
-    /// Why, for the others.
+    /// Reason, for other people.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }

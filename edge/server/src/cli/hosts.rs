@@ -15,16 +15,10 @@ use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-const LIST_EXAMPLES: &str = "\
-Examples:
-  drystone host list --sort free
-  drystone host list --sort state --json";
-
 /// What can be done with hosts.
 #[derive(Debug, Clone, Subcommand)]
 pub enum HostCommand {
     /// List the hosts of the cluster.
-    #[command(after_help = LIST_EXAMPLES)]
     List {
         /// Column to sort by, the largest figure first.
         #[arg(long, value_enum, default_value = "name")]
@@ -33,44 +27,53 @@ pub enum HostCommand {
         #[arg(long)]
         reverse: bool,
     },
-    /// Service a host: tell what that does to every disk, begin it, or end it.
+    /// Start or end the maintenance of a host, or show what it would do to every disk.
     Maintenance(MaintenanceOptions),
-    /// Take a host out of the cluster that is gone for good. Its copies are made on other hosts as far as there is a place for
-    /// them; disks without such a place are named first.
+    /// Remove a host from the cluster that is lost for good.
+    ///
+    /// Its copies are rebuilt on other hosts where there is a place for them. Disks without such a place are named first.
     Remove {
-        /// Its name or id.
+        /// Name or id of the host.
         name: String,
-        /// Do not ask.
+        /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },
-    /// Have the host that is asked leave the cluster for good: empty it, take it out, end its process.
+    /// Leave the cluster for good: empty the host that is asked, remove it, end its process.
     Leave {
-        /// Only tell what would happen to every disk.
+        /// Show what would happen to every disk, and change nothing.
         #[arg(long)]
         dry_run: bool,
-        /// Do not ask.
+        /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },
-    /// Make a token with which another host becomes one of the cluster: drystone host join TOKEN
+    /// Print a token with which another machine joins the cluster: drystone host join TOKEN
     Token {
-        /// For this host of the cluster, which has lost its certificate or let it expire: its name or id.
+        /// Name or id of a host of the cluster that has lost its certificate or let it expire.
         #[arg(long, value_name = "HOST")]
         again: Option<String>,
-        /// How long the token is good.
+        /// Lifetime of the token.
         #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = super::seconds)]
         lifetime: u64,
     },
-    /// Make this machine a host of a cluster: get its certificate with a token.
+    /// Join this machine to a cluster: get its certificate with a token.
     Join(JoinOptions),
-    /// Start a host of a demo, or let it go on after a pause.
+    /// Run this host's member of the cluster's own etcd, as the unit drystone-etcd does.
+    ///
+    /// Ends at once where the cluster does not run etcd for itself. A host without this unit runs its member by itself.
+    Etcd {
+        /// Configuration file of this host.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// Start a host of a demo, or resume it after a pause.
     Start(DemoHost),
-    /// Tell a host of a demo to end, and wait until it has.
+    /// Stop a host of a demo, and wait until it has ended.
     Stop(DemoHost),
-    /// Let a host of a demo stand still.
+    /// Pause a host of a demo.
     Pause(DemoHost),
-    /// End a host of a demo at once, as a crash does.
+    /// Kill a host of a demo, as a crash does.
     Kill(DemoHost),
 }
 
@@ -79,16 +82,16 @@ pub enum HostCommand {
 pub struct MaintenanceOptions {
     /// Name or id of the host.
     name: String,
-    /// What happens to the disks that stand on it.
+    /// Treatment of the disks that have components on the host.
     #[arg(long, required_unless_present = "end")]
     mode: Option<MaintenanceMode>,
-    /// Only tell what would happen to every disk.
+    /// Show what would happen to every disk, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Its work is done.
+    /// End the maintenance.
     #[arg(long, conflicts_with_all = ["mode", "dry_run"])]
     end: bool,
-    /// Do not ask, even if disks cannot be used meanwhile.
+    /// Do not ask for confirmation, even if disks are unavailable meanwhile.
     #[arg(long)]
     yes: bool,
 }
@@ -96,9 +99,9 @@ pub struct MaintenanceOptions {
 /// A host of a demo.
 #[derive(Debug, Clone, Args)]
 pub struct DemoHost {
-    /// Its name.
+    /// Name of the host.
     name: String,
-    /// The demo's folder [default: drystone/demo-hosts in the user's data directory].
+    /// Folder of the demo [default: drystone/demo-hosts in the user's data directory].
     #[arg(long, value_name = "DIR")]
     demo: Option<PathBuf>,
 }
@@ -106,11 +109,11 @@ pub struct DemoHost {
 /// An order to a host of a demo.
 #[derive(Debug, Clone, Args)]
 pub struct OrderOptions {
-    /// What.
+    /// Operation on the host.
     action: Action,
-    /// The host's name.
+    /// Name of the host.
     name: String,
-    /// The demo's folder [default: drystone/demo-hosts in the user's data directory].
+    /// Folder of the demo [default: drystone/demo-hosts in the user's data directory].
     #[arg(long)]
     dir: Option<PathBuf>,
 }
@@ -127,6 +130,7 @@ pub async fn run(shell: &mut Shell<'_>, command: HostCommand) -> Result<(), Fail
         HostCommand::Leave { dry_run, yes } => return leave::run(shell, dry_run, yes).await,
         HostCommand::Token { again, lifetime } => return members::token(shell, None, again, lifetime).await,
         HostCommand::Join(options) => return members::join(shell, &options).await,
+        HostCommand::Etcd { config } => return members::run_etcd(&config).await,
         HostCommand::Start(host) => (Action::Start, host),
         HostCommand::Stop(host) => (Action::Stop, host),
         HostCommand::Pause(host) => (Action::Pause, host),

@@ -27,22 +27,16 @@ use trust::{Identity, JoinToken, KeyPair, Store};
 /// The file beside a person's certificate that says where hosts answer.
 const API_FILE: &str = "api";
 
-/// Shown by `cluster init --help`.
-pub const INIT_EXAMPLES: &str = "\
-Examples:
-  drystone cluster init --config /etc/drystone/host.toml --dry-run
-  drystone cluster init --config /etc/drystone/host.toml --etcd managed --name prod";
-
 /// Options of `cluster init`.
 #[derive(Debug, Args)]
 pub struct InitOptions {
-    /// The configuration file of this host, the first one of it.
+    /// Configuration file of this host, the first one of the cluster.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// What people call the cluster [default: the last part of etcd's prefix].
+    /// Name of the cluster [default: the last part of etcd's prefix].
     #[arg(long)]
     name: Option<String>,
-    /// Whose the etcd is: one that runs already, or the cluster's own, which Drystone runs on the first three hosts.
+    /// Kind of etcd: one that runs already, or the cluster's own, which Drystone runs on the first three hosts.
     #[arg(long, value_enum, default_value = "existing")]
     etcd: EtcdChoice,
     /// Check everything and say what would be done.
@@ -53,12 +47,12 @@ pub struct InitOptions {
 /// Options of `host join`.
 #[derive(Debug, Clone, Args)]
 pub struct JoinOptions {
-    /// The configuration file of this host.
+    /// Configuration file of this host.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// The token: one line that `drystone host token` printed on a host of the cluster.
+    /// Token: one line that `drystone host token` printed on a host of the cluster.
     token: String,
-    /// Replace the certificate that is there, with a token that was made with `--again`.
+    /// Replace an existing certificate, with a token that was made with `--again`.
     #[arg(long)]
     replace: bool,
 }
@@ -66,39 +60,28 @@ pub struct JoinOptions {
 /// Options of `login`.
 #[derive(Debug, Args)]
 pub struct LoginOptions {
-    /// The token: one line that `drystone person token` printed.
+    /// Token: one line that `drystone person token` printed.
     token: String,
-    /// Replace the certificate that is there.
+    /// Replace an existing certificate.
     #[arg(long)]
     replace: bool,
 }
 
-const PERSON_LIST_EXAMPLES: &str = "\
-Examples:
-  drystone person list --sort expires
-  drystone person list --json";
-
-const DROP_EXAMPLES: &str = "\
-Examples:
-  drystone cluster certificates drop-authority 3f2a…
-  drystone cluster certificates drop-authority 3f2a… --confirm 3f2a…";
-
 /// What can be done about people.
 #[derive(Debug, Subcommand)]
 pub enum PersonCommand {
-    /// Make a token with which somebody gets a certificate: drystone login TOKEN
+    /// Print a token with which a person gets a certificate: drystone login TOKEN
     Token {
-        /// What they are called.
+        /// Name of the person.
         name: String,
-        /// What they may do: viewer, operator, admin.
+        /// Role of the person: viewer, operator, admin.
         #[arg(long, default_value = "viewer")]
         role: String,
-        /// How long the token is good.
+        /// Lifetime of the token.
         #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = seconds)]
         lifetime: u64,
     },
-    /// People who have a certificate, and to when it is valid.
-    #[command(after_help = PERSON_LIST_EXAMPLES)]
+    /// List the people who have a certificate, and until when it is valid.
     List {
         /// Column to sort by.
         #[arg(long, value_enum, default_value = "name")]
@@ -107,11 +90,11 @@ pub enum PersonCommand {
         #[arg(long)]
         reverse: bool,
     },
-    /// Let nobody in any more with the certificates that somebody has got so far.
+    /// Remove a person: the certificates that the person has got so far are revoked.
     Remove {
-        /// What they are called.
+        /// Name of the person.
         name: String,
-        /// Do not ask.
+        /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },
@@ -120,21 +103,20 @@ pub enum PersonCommand {
 /// What can be done about the cluster's certificates.
 #[derive(Debug, Subcommand)]
 pub enum CertificateCommand {
-    /// Authorities, certificates of hosts, and whose count no more.
+    /// List authorities, certificates of hosts, and revoked ones.
     List,
-    /// Have all hosts take another certificate now; connections go on.
+    /// Renew the certificates of all hosts now. Connections stay.
     Renew,
-    /// Make the host that is asked the keeper of a new authority, which signs from now on.
+    /// Add an authority, which signs from now on. The host that is asked keeps its key.
     AddAuthority,
-    /// Believe an authority no more. Certificates of people that it signed count no more: they are named first.
-    #[command(after_help = DROP_EXAMPLES)]
+    /// Drop an authority: certificates of people that it signed are revoked. Those people are named first.
     DropAuthority {
-        /// SHA-256 of its certificate, as `list` shows it.
+        /// SHA-256 of the authority's certificate, as `list` shows it.
         fingerprint: String,
-        /// Its fingerprint once more: needed where people are locked out.
+        /// Fingerprint once more: confirms that people are locked out.
         #[arg(long, value_name = "FINGERPRINT")]
         confirm: Option<String>,
-        /// Do not ask where nobody is locked out.
+        /// Do not ask for confirmation where nobody is locked out.
         #[arg(long)]
         yes: bool,
     },
@@ -293,6 +275,29 @@ pub async fn join(shell: &mut Shell<'_>, options: &JoinOptions) -> Result<(), Fa
     })
 }
 
+/// `host etcd`.
+///
+/// # Errors
+/// When the configuration makes no sense, or its folder cannot be used.
+pub async fn run_etcd(config: &Path) -> Result<(), Failure> {
+    let config = Config::read(config, false)?;
+    if config.cluster.member.is_none() {
+        eprintln!("etcd is not this cluster's own: nothing to run");
+        return Ok(());
+    }
+    let mut stop = std::pin::pin!(crate::host::told_to_stop());
+    let mut supervisor = None;
+    loop {
+        if supervisor.is_none() {
+            // The host runs its member by itself until it is started anew.
+            supervisor = crate::managed::supervise(&config.data_dir)?;
+        }
+        if let Ok(stopped) = tokio::time::timeout(crate::limits::MEMBER_LOOK_PERIOD, &mut stop).await {
+            return stopped.map(drop);
+        }
+    }
+}
+
 /// `login`.
 ///
 /// # Errors
@@ -303,7 +308,9 @@ pub async fn login(
     folder: Option<PathBuf>,
 ) -> Result<(), Failure> {
     let folder = folder.or_else(security::usual_folder);
-    let folder = folder.ok_or_else(|| Failure::usage("no folder is known: name it with --identity DIR"))?;
+    let folder = folder.ok_or_else(|| {
+        Failure::usage("the folder of the certificate is unknown: name it with --identity DIR")
+    })?;
     let store = Store::new(&folder);
     if store.has_identity() && !options.replace {
         return Err(Failure::refused(format!("{} has a certificate already", folder.display()))

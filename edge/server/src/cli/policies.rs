@@ -9,24 +9,24 @@ use placement::RULES;
 /// What can be done with policies.
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
-    /// All policies.
+    /// List all policies.
     List,
-    /// Every rule of a policy, with what it means.
+    /// Show every rule of a policy, with its meaning.
     Show {
-        /// Its name.
+        /// Name of the policy.
         name: String,
     },
-    /// Make a policy.
+    /// Create a policy.
     Create {
-        /// Its name.
+        /// Name of the policy.
         name: String,
-        /// Rules, as `rule=value`; a policy's name first if it builds on one. Example: single stripes=2
+        /// Rules as `rule=value`, after the name of a policy to build on, if any: single stripes=2
         #[arg(required = true)]
         rules: Vec<String>,
     },
-    /// Delete a policy. Disks keep the rules that they were made with.
+    /// Delete a policy. Disks keep the rules that they were created with.
     Delete {
-        /// Its name.
+        /// Name of the policy.
         name: String,
     },
 }

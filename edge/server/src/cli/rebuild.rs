@@ -8,19 +8,19 @@ use clap::Args;
 /// Options of `cluster rebuild-directory`.
 #[derive(Debug, Clone, Args)]
 pub struct RebuildOptions {
-    /// Only show what would come of it.
+    /// Show the result, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// A host that never comes back, or lost its copy: what only it knew is given up. Once for each.
+    /// Host that never comes back, or lost its copy of the directory: what only this host knew is lost. Once per host.
     #[arg(long, value_name = "HOST")]
     without: Vec<String>,
-    /// A disk that is `unproven` and taken all the same: it may lack the last changes, and be damaged by that. Once for each.
+    /// Disk to keep although it is `unproven`: it may lack its last writes, and be damaged by that. Once per disk.
     #[arg(long, value_name = "DISK")]
     accept: Vec<String>,
-    /// A disk that is `unproven` and given up: nothing brings it back. Once for each.
+    /// Disk to give up that is `unproven`: nothing brings it back. Once per disk.
     #[arg(long, value_name = "DISK")]
     leave_out: Vec<String>,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long)]
     yes: bool,
 }

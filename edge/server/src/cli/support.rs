@@ -24,10 +24,10 @@ const LEVEL: i32 = 9;
 /// Options of `support-bundle`.
 #[derive(Debug, Args)]
 pub struct SupportOptions {
-    /// The file to write; it must not be there [default: drystone-support-HOST-SECONDS.tar.zst].
+    /// File to create; it must not exist [default: drystone-support-HOST-SECONDS.tar.zst].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Of all hosts that answer, not only of the one that is asked.
+    /// Include all hosts that answer, not only the one that is asked.
     #[arg(long)]
     cluster: bool,
 }

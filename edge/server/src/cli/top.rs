@@ -15,17 +15,13 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-pub(super) const TOP_EXAMPLES: &str = "\
-Examples:
-  drystone top --sort write-latency
-  drystone top --once --json
-
+pub(super) const KEYS: &str = "\
 Keys: q quit, s next sort column, r reverse, / filter by name (Enter keeps, Esc clears), space pause,
 j k and arrows scroll, page up and down, g and G first and last.";
 
 /// Options of `top`.
 #[derive(Debug, Args)]
-#[command(after_help = TOP_EXAMPLES)]
+#[command(after_help = KEYS)]
 pub struct TopOptions {
     /// Print once and end.
     #[arg(long)]

@@ -8,10 +8,10 @@ use clap::Args;
 /// Options of `cluster upgrade`.
 #[derive(Debug, Clone, Args)]
 pub struct UpgradeOptions {
-    /// Only show the hosts' releases, and what stands in the way.
+    /// Show the hosts' releases and what prevents the upgrade, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(long)]
     yes: bool,
 }

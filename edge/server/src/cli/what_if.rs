@@ -9,33 +9,33 @@ use clap::{Args, Subcommand};
 /// What can be asked.
 #[derive(Debug, Subcommand)]
 pub enum WhatIfCommand {
-    /// Hosts are lost, all at once, and do not come back.
+    /// Forecast the loss of hosts, all at once and for good.
     LoseHost {
-        /// Their names or ids.
+        /// Names or ids of the hosts.
         #[arg(required = true)]
         hosts: Vec<String>,
     },
-    /// All hosts of a fault domain are lost, at once: lose-domain rack1
+    /// Forecast the loss of all hosts of a fault domain at once.
     LoseDomain {
         /// Name of the fault domain.
         domain: String,
     },
-    /// A host is added.
+    /// Forecast another host.
     AddHost(AddHostOptions),
-    /// A disk, or all of them, have another policy: set-policy web gold, set-policy --all default
+    /// Forecast another policy for a disk, or for all disks.
     SetPolicy(SetPolicyOptions),
 }
 
 /// Options of `what-if add-host`.
 #[derive(Debug, Args)]
 pub struct AddHostOptions {
-    /// As large as this one, and in its fault domain.
+    /// Host that the new one is like in size and fault domain.
     #[arg(long, value_name = "HOST", required_unless_present = "capacity", conflicts_with = "capacity")]
     like: Option<String>,
-    /// The size of a capacity device of it; again for each further one.
+    /// Size of a capacity device of the new host; once per device.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     capacity: Vec<u64>,
-    /// The hosts that it fails together with.
+    /// Fault domain of the new host.
     #[arg(long, value_name = "NAME")]
     fault_domain: Option<String>,
 }
@@ -43,10 +43,10 @@ pub struct AddHostOptions {
 /// Options of `what-if set-policy`.
 #[derive(Debug, Args)]
 pub struct SetPolicyOptions {
-    /// The disk's name or id, and the policy; with --all the policy alone.
+    /// Name or id of the disk, and the policy; with --all the policy alone.
     #[arg(required = true, num_args = 1.., value_names = ["DISK", "POLICY"])]
     words: Vec<String>,
-    /// All disks.
+    /// Include all disks.
     #[arg(long)]
     all: bool,
 }

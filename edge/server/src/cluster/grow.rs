@@ -84,9 +84,9 @@ impl Cluster {
             groups: BTreeMap::new(),
         };
         let tls = security.nbd_tls()?;
-        let known = self.config();
-        let nbd = config.nbd.iter().filter(|one| !known.nbd.contains(one)).cloned().collect();
-        let join = |answer| ClusterCommand::Join { fabric, tls, nbd, answer };
+        let known = self.config().endpoints();
+        let endpoints = config.endpoints().into_iter().filter(|one| !known.contains(one)).collect();
+        let join = |answer| ClusterCommand::Join { fabric, tls, endpoints, answer };
         Ok(self.engine.call(|answer| Command::cluster(join(answer))).await??)
     }
 

@@ -14,7 +14,7 @@ use crate::managed;
 use ::cluster::{Hosts, MemberStep, Seat, next_member_step};
 use base::HostId;
 use etcd::Member;
-use etcd::process::{Keeper, url_of};
+use etcd::process::{Supervisor, url_of};
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
@@ -30,11 +30,11 @@ struct Looks {
 }
 
 impl Cluster {
-    /// Keeps the process of this host's member from now on, or lets it go.
-    pub fn hold_member(&self, keeper: Option<Keeper>) {
+    /// Runs the process of this host's member from now on, or lets it go.
+    pub fn hold_member(&self, supervisor: Option<Supervisor>) {
         // The former one is dropped outside the lock: it waits for its process.
         let former =
-            std::mem::replace(&mut *self.member.lock().unwrap_or_else(PoisonError::into_inner), keeper);
+            std::mem::replace(&mut *self.member.lock().unwrap_or_else(PoisonError::into_inner), supervisor);
         drop(former);
     }
 

@@ -10,7 +10,7 @@ use super::listener::Origin;
 use super::run::Engine;
 use super::{DiskLock, Locking};
 use base::DiskId;
-use frontends::nbd::{AttachRefusal, Export, ExportName};
+use frontends::{AttachRefusal, Export, Wanted};
 use node::DiskKey;
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
@@ -55,32 +55,31 @@ impl Engine {
         }
     }
 
-    /// The disk of that name, or the only one for the empty name, if the client may have it.
-    pub(super) fn export_for(&mut self, client: u32, name: &str) -> Result<Found, AttachRefusal> {
+    /// The disk that a client wants, if the client may have it.
+    pub(super) fn export_for(&mut self, client: u32, wanted: &Wanted) -> Result<Found, AttachRefusal> {
         let visitor = self.visitor(client)?;
         if self.is_stopping {
             return Err(AttachRefusal::Stopping);
         }
-        let asked = ExportName::parse(name).map_err(|error| AttachRefusal::Unavailable(error.to_string()))?;
-        let record = self.registry.disk_by_name(asked.disk).ok_or(AttachRefusal::Unknown)?;
+        let record = self.registry.disk_by_name(&wanted.disk).ok_or(AttachRefusal::Unknown)?;
         let key = self.node.disk(record.id).ok_or(AttachRefusal::Unknown)?;
         if !record.access.admits(visitor.guest(), self.settings.fabric.node.host) {
             return Err(AttachRefusal::Forbidden(not_named(&record.name)));
         }
         if let Some(lock) = self.registry.locks.get(&record.id)
-            && lock.export.as_deref() != Some(asked.disk)
+            && lock.export.as_ref() != Some(&wanted.disk)
         {
             return Err(AttachRefusal::Unavailable(format!("disk {} {}", record.name, lock.why)));
         }
         let export = Registry::export(record);
-        Ok(Found { disk: (record.id, key), export, error_after: asked.error_after })
+        Ok(Found { disk: (record.id, key), export, error_after: wanted.error_after })
     }
 
     /// A client wants a disk.
-    pub(super) fn attach(&mut self, client: u32, name: String) {
+    pub(super) fn attach(&mut self, client: u32, wanted: Wanted) {
         let visitor = self.visitor(client);
-        let found = self.export_for(client, &name);
-        let has_lock = self.registry.locked_by_export(&name).is_some();
+        let found = self.export_for(client, &wanted);
+        let has_lock = self.registry.locked_by_export(&wanted.disk).is_some();
         let former = self.clients[client as usize].ticket.take();
         self.give_ticket_back(former);
         match (found, visitor) {
@@ -88,7 +87,7 @@ impl Engine {
                 self.tickets += 1;
                 let ticket = Ticket { shard: self.shard, client, number: self.tickets };
                 let state = &mut self.clients[client as usize];
-                (state.ticket, state.waits_for) = (Some((disk, ticket)), Some(name));
+                (state.ticket, state.waits_for) = (Some((disk, ticket)), Some(wanted));
                 self.notify(Notice::Attach { disk, ticket, visitor, has_lock });
             }
             (Err(refusal), _) | (Ok(_), Err(refusal)) => self.answer_attach(client, Err(refusal)),
@@ -115,19 +114,19 @@ impl Engine {
     pub(super) fn admitted(&mut self, ticket: Ticket, refusal: Option<String>) {
         let Some(client) = self.holder_of(ticket) else { return };
         let state = &mut self.clients[client as usize];
-        let Some(name) = state.waits_for.take().filter(|_| !state.session.is_finished()) else { return };
+        let Some(wanted) = state.waits_for.take().filter(|_| !state.session.is_finished()) else { return };
         let (disk, _) = state.ticket.expect("it was just found by it");
         let found = match refusal {
             Some(why) => Err(AttachRefusal::Forbidden(why)),
             // Its name may be another's by now.
-            None => self.export_for(client, &name).and_then(|found| match found.disk.0 == disk {
+            None => self.export_for(client, &wanted).and_then(|found| match found.disk.0 == disk {
                 true => Ok(found),
                 false => Err(AttachRefusal::Unknown),
             }),
         };
         if let Err(why) = &found {
             let peer = &self.clients[client as usize].peer;
-            tracing::info!(peer, disk = name, "client refused: {why}");
+            tracing::info!(peer, disk = wanted.disk, "client refused: {why}");
             let ticket = self.clients[client as usize].ticket.take();
             self.give_ticket_back(ticket);
         }

@@ -1,11 +1,12 @@
 //! One connection: its session, its socket, and what of it is under way in the ring.
 
 use super::cluster::{Ticket, Visitor};
-use super::listener::Origin;
+use super::listener::{Accepted, Origin};
 use super::ring::{Message, Ring, Socket, Until};
 use base::DiskId;
-use frontends::nbd::{Event, Reach, Session};
+use frontends::{Reach, Session, Transfer, TransferEnd, Wanted};
 use node::DiskKey;
+use smallvec::{SmallVec, smallvec};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -25,19 +26,17 @@ pub(crate) struct Client {
     pub(crate) ticket: Option<(DiskId, Ticket)>,
     /// How long its requests may go without an answer before they end with an error; `None`: they wait.
     pub(crate) error_after: Option<Duration>,
-    /// The name of the export that it waits for.
-    pub(crate) waits_for: Option<String>,
-    is_receiving: bool,
-    is_sending: bool,
+    /// The disk that it waits for.
+    pub(crate) waits_for: Option<Wanted>,
     is_cancelled: bool,
-    receive_message: Option<Box<Message>>,
-    send_message: Option<Box<Message>>,
+    /// Messages of transfers that are not under way.
+    messages: SmallVec<[Box<Message>; Transfer::COUNT_MAX]>,
     /// Whether it stands in the list of clients to look after.
     pub(crate) is_listed: bool,
 }
 
 impl Client {
-    pub(crate) fn new(session: Session, socket: OwnedFd, peer: String, origin: Origin) -> Client {
+    pub(crate) fn new(session: Session, Accepted { socket, peer, origin, .. }: Accepted) -> Client {
         Client {
             session,
             socket,
@@ -49,91 +48,60 @@ impl Client {
             ticket: None,
             error_after: None,
             waits_for: None,
-            is_receiving: false,
-            is_sending: false,
             is_cancelled: false,
-            receive_message: Some(Message::new()),
-            send_message: Some(Message::new()),
+            messages: smallvec![Message::new(), Message::new()],
             is_listed: false,
         }
     }
 
-    /// Starts what the session wants: a receive, a send. Says whether the connection is over and nothing of it is under way.
+    /// Starts the transfers that the session wants. Says whether the connection is over and nothing of it is under way.
     pub(crate) fn pump(&mut self, key: u32, ring: &mut Ring) -> bool {
         let fd = self.socket.as_raw_fd();
-        if !self.is_sending
-            && self.session.wants_transmit()
-            && let Some(mut message) = self.send_message.take()
-        {
+        while let Some(mut message) = self.messages.pop() {
             message.vectors.clear();
-            self.session.transmit_vectors(&mut message.vectors);
-            self.is_sending = true;
-            ring.send(fd, Socket::Client(key), message);
-        }
-        if self.session.is_finished() {
-            if self.is_receiving && !self.is_cancelled {
-                self.is_cancelled = true;
-                ring.cancel(fd);
+            let Some(transfer) = self.session.next_transfer(&mut message.vectors) else {
+                self.messages.push(message);
+                break;
+            };
+            match transfer {
+                Transfer::Transmit => ring.send(fd, Socket::Client(key), message),
+                Transfer::Receive(Reach::Any) => {
+                    ring.receive(fd, Socket::Client(key), message, Until::Anything);
+                }
+                Transfer::Receive(Reach::All) => {
+                    ring.receive(fd, Socket::Client(key), message, Until::Full);
+                }
             }
-            return !self.is_receiving && !self.is_sending;
         }
-        if !self.is_receiving
-            && self.session.wants_receive()
-            && let Some(mut message) = self.receive_message.take()
-        {
-            message.vectors.clear();
-            let reach = self.session.receive_vectors(&mut message.vectors);
-            self.is_receiving = true;
-            let until = if reach == Reach::All { Until::Full } else { Until::Anything };
-            ring.receive(fd, Socket::Client(key), message, until);
+        if !self.session.is_finished() {
+            return false;
         }
-        false
+        let is_idle = self.messages.len() == Transfer::COUNT_MAX;
+        if !is_idle && !self.is_cancelled {
+            self.is_cancelled = true;
+            ring.cancel(fd);
+        }
+        is_idle
     }
 
-    /// A receive has ended.
-    pub(crate) fn received(
-        &mut self,
-        message: Box<Message>,
-        result: std::io::Result<i32>,
-        events: &mut Vec<Event>,
-    ) {
-        self.is_receiving = false;
-        self.receive_message = Some(message);
+    /// A transfer has ended, and its message can be used again. How it ended is for the session.
+    pub(crate) fn ended(&mut self, message: Box<Message>, result: &std::io::Result<i32>) -> TransferEnd {
+        assert!(self.messages.len() < Transfer::COUNT_MAX, "only what was started ends");
+        self.messages.push(message);
         match result {
-            Ok(bytes) => self.session.received(bytes as usize, events),
-            Err(error) if is_passing(&error) => self.session.interrupted(),
-            Err(_) => {
-                self.session.lost();
-                self.session.received(0, events);
-            }
-        }
-    }
-
-    /// A send has ended.
-    pub(crate) fn sent(
-        &mut self,
-        message: Box<Message>,
-        result: std::io::Result<i32>,
-        events: &mut Vec<Event>,
-    ) {
-        self.is_sending = false;
-        self.send_message = Some(message);
-        match result {
-            Ok(bytes) => self.session.transmitted(bytes as usize, events),
-            Err(error) if is_passing(&error) => self.session.transmitted(0, events),
-            Err(_) => {
-                self.session.lost();
-                self.session.transmitted(0, events);
-            }
+            Ok(bytes) => TransferEnd::Moved(*bytes as usize),
+            Err(error) if is_passing(error) => TransferEnd::Interrupted,
+            Err(_) => TransferEnd::Broken,
         }
     }
 }
 
 /// Whether a receive that ended so tells that nobody is at the other end any more.
-pub(crate) fn is_gone(result: &std::io::Result<i32>) -> bool {
-    match result {
-        Ok(bytes) => *bytes == 0,
-        Err(error) => !is_passing(error),
+pub(crate) fn is_gone(end: TransferEnd) -> bool {
+    match end {
+        TransferEnd::Moved(bytes) => bytes == 0,
+        TransferEnd::Interrupted => false,
+        TransferEnd::Broken => true,
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::peers::PeerTls;
 use super::run::{Engine, Target};
-use super::{Answer, DiskRecord, EngineError, Listen};
+use super::{Answer, DiskRecord, Endpoint, EngineError};
 use base::{ClusterId, ComponentId, DiskId, GroupId, HostId, NodeId};
 use node::{FabricOutput, FabricSettings, LinkState, OwnershipState, Token};
 use replication::owner::{Committed, Event};
@@ -151,12 +151,12 @@ pub enum ClusterCommand {
     Admit { ticket: Ticket, refusal: Option<String> },
     /// A client loses its disk: its connection ends.
     CutOff { ticket: Ticket },
-    /// Other hosts may connect from now on, at each shard's own port, encrypted; clients of NBD from elsewhere show a certificate of the
-    /// cluster, also at the places that come along. Says where each shard listens.
+    /// Other hosts may connect from now on, at each shard's own port, encrypted; clients from elsewhere show a certificate of the
+    /// cluster, also at the endpoints that come along. Says where each shard listens.
     Join {
         fabric: Fabric,
         tls: Arc<rustls::ServerConfig>,
-        nbd: Vec<Listen>,
+        endpoints: Vec<Endpoint>,
         answer: Answer<Result<Vec<Option<SocketAddr>>, EngineError>>,
     },
     /// What is known of the cluster here.
@@ -298,8 +298,8 @@ impl Engine {
             }
             ClusterCommand::Admit { ticket, refusal } => self.admitted(ticket, refusal),
             ClusterCommand::CutOff { ticket } => self.cut_off(ticket),
-            ClusterCommand::Join { fabric, tls, nbd, answer } => {
-                let joined = self.let_others_join(fabric, tls, nbd);
+            ClusterCommand::Join { fabric, tls, endpoints, answer } => {
+                let joined = self.let_others_join(fabric, tls, endpoints);
                 let _ = answer.send(joined.map(|address| vec![address]));
             }
             ClusterCommand::State { answer } => drop(answer.send(self.cluster_state())),

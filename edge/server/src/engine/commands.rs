@@ -11,7 +11,7 @@ use ::cluster::Guest;
 use base::{DeviceId, DiskId, GroupId, HostId, Instant};
 use diskgroup::format::superblock::Superblock;
 use diskgroup::{Event as GroupEvent, Group, Lost, RemoveRefusal};
-use frontends::nbd::Export;
+use frontends::Export;
 use node::{DiskSpec, GroupKey, Token};
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,7 +1,8 @@
-//! Sockets that NBD clients connect to.
+//! Sockets that clients connect to.
 
 use super::devices::while_released;
-use super::{EngineError, Listen};
+use super::{Endpoint, EngineError, Listen};
+use frontends::Protocol;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Bytes that a unix socket may hold on its way to a client: a few large answers.
 const UNIX_BUFFER_SIZE: libc::c_int = 4 << 20;
 
-/// Where a client comes from.
+/// Where a client comes from: what it is trusted with, and whether it must encrypt, depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A unix socket of this machine.
@@ -23,32 +24,34 @@ pub(crate) enum Origin {
     Elsewhere,
 }
 
-impl Origin {
-    /// That of an accepted connection, by the text that [`Listener::accepted`] gave with it.
-    pub(crate) fn of(socket: &OwnedFd, peer: &str) -> Origin {
-        if peer.starts_with("unix") {
-            return Origin::Unix;
-        }
-        let stream = socket.try_clone().map(std::net::TcpStream::from);
-        match stream.and_then(|stream| stream.local_addr()) {
-            Ok(address) if address.ip().is_loopback() => Origin::Loopback,
-            Ok(_) | Err(_) => Origin::Elsewhere,
-        }
-    }
+/// A connection that was accepted.
+pub(crate) struct Accepted {
+    pub(crate) socket: OwnedFd,
+    /// What its client speaks.
+    pub(crate) protocol: Protocol,
+    pub(crate) origin: Origin,
+    /// For people: `tcp 127.0.0.1:40312`, `unix pid 4711`.
+    pub(crate) peer: String,
 }
 
 /// An open socket.
 #[derive(Debug)]
 pub(crate) struct Listener {
     fd: OwnedFd,
-    is_unix: bool,
-    /// The file to remove at the end.
-    path: Option<PathBuf>,
+    protocol: Protocol,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Tcp,
+    /// With the file to remove at the end.
+    Unix(PathBuf),
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Some(path) = &self.path {
+        if let Kind::Unix(path) = &self.kind {
             let _ = std::fs::remove_file(path);
         }
     }
@@ -56,25 +59,21 @@ impl Drop for Listener {
 
 impl Listener {
     /// Opens the socket. A unix socket left over by a server that is gone is replaced.
-    pub(crate) fn open(listen: &Listen) -> Result<Listener, EngineError> {
-        match listen {
+    pub(crate) fn open(&Endpoint { protocol, ref listen }: &Endpoint) -> Result<Listener, EngineError> {
+        let failed = |place: &dyn std::fmt::Display, error: &io::Error| {
+            EngineError::Refused(format!("cannot listen for {protocol} clients at {place}: {error}"))
+        };
+        let (fd, kind) = match listen {
             Listen::Tcp(address) => {
-                let socket =
-                    while_released(libc::EADDRINUSE, || TcpListener::bind(address)).map_err(|error| {
-                        EngineError::Refused(format!("cannot listen for NBD clients at {address}: {error}"))
-                    })?;
-                Ok(Listener { fd: socket.into(), is_unix: false, path: None })
+                let socket = while_released(libc::EADDRINUSE, || TcpListener::bind(address));
+                (socket.map_err(|error| failed(address, &error))?.into(), Kind::Tcp)
             }
             Listen::Unix(path) => {
-                let socket = bind_unix(path).map_err(|error| {
-                    EngineError::Refused(format!(
-                        "cannot listen for NBD clients at {}: {error}",
-                        path.display()
-                    ))
-                })?;
-                Ok(Listener { fd: socket.into(), is_unix: true, path: Some(path.clone()) })
+                let socket = bind_unix(path).map_err(|error| failed(&path.display(), &error))?;
+                (socket.into(), Kind::Unix(path.clone()))
             }
-        }
+        };
+        Ok(Listener { fd, protocol, kind })
     }
 
     pub(crate) fn fd(&self) -> RawFd {
@@ -82,21 +81,30 @@ impl Listener {
     }
 
     /// Prepares an accepted connection, and says who is at its other end.
-    pub(crate) fn accepted(&self, fd: RawFd) -> (OwnedFd, String) {
+    pub(crate) fn accepted(&self, fd: RawFd) -> Accepted {
         // SAFETY: the kernel has just handed this descriptor out, and nobody else has it.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-        let peer = match self.is_unix {
-            true => {
+        let (origin, peer) = match self.kind {
+            Kind::Unix(_) => {
                 set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, UNIX_BUFFER_SIZE);
-                unix_peer(fd)
+                (Origin::Unix, unix_peer(fd))
             }
-            false => {
+            Kind::Tcp => {
                 prepare_tcp(&socket);
                 notice_the_end(fd);
-                tcp_peer(&socket)
+                (tcp_origin(&socket), tcp_peer(&socket))
             }
         };
-        (socket, peer)
+        Accepted { socket, protocol: self.protocol, origin, peer }
+    }
+}
+
+/// By the address of this end: nothing that comes over the network reaches one of loopback.
+fn tcp_origin(socket: &OwnedFd) -> Origin {
+    let stream = socket.try_clone().map(std::net::TcpStream::from);
+    match stream.and_then(|stream| stream.local_addr()) {
+        Ok(address) if address.ip().is_loopback() => Origin::Loopback,
+        Ok(_) | Err(_) => Origin::Elsewhere,
     }
 }
 
@@ -218,5 +226,32 @@ mod tests {
         assert_eq!(after_preparing("reno").as_deref(), Some("reno"), "every kernel has it");
         let kept = after_preparing("bbr");
         assert!(kept.is_none() || kept.as_deref() == Some("cubic"), "{kept:?}");
+    }
+
+    /// Where a connection to that address of this machine comes from, as the listener at `listen` tells.
+    fn origin(listen: Listen, connect: impl FnOnce(&Listener) -> OwnedFd) -> Origin {
+        let listener = Listener::open(&Endpoint { protocol: Protocol::Nbd, listen }).expect("it listens");
+        let _client = connect(&listener);
+        // SAFETY: the listener is open, no address is asked for, and the descriptor is new.
+        let fd = unsafe { libc::accept(listener.fd(), std::ptr::null_mut(), std::ptr::null_mut()) };
+        assert!(fd >= 0, "somebody has connected");
+        listener.accepted(fd).origin
+    }
+
+    #[test]
+    fn where_a_client_comes_from_is_told_by_listener_and_kernel() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("tcp.sock");
+        let connect = |_: &Listener| UnixStream::connect(&path).expect("somebody listens").into();
+        assert_eq!(origin(Listen::Unix(path.clone()), connect), Origin::Unix);
+        for address in ["127.0.0.1:0", "0.0.0.0:0"] {
+            let connect = |listener: &Listener| {
+                let bound = listener.fd.try_clone().map(TcpListener::from).and_then(|it| it.local_addr());
+                let port = bound.expect("it is bound").port();
+                TcpStream::connect(("127.0.0.1", port)).expect("somebody listens").into()
+            };
+            let listen = Listen::Tcp(address.parse().expect("an address"));
+            assert_eq!(origin(listen, connect), Origin::Loopback, "{address}");
+        }
     }
 }

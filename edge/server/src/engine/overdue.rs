@@ -10,8 +10,8 @@ use node::Token;
 use std::time::Duration;
 
 /// Requests of one disk that may have ended with an error and still be under way. Each may hold memory of a write until the
-/// disk is served again, so further requests of clients that ask for errors end with an error at once. NBD clients of a virtual
-/// machine have 128 requests in flight at most.
+/// disk is served again, so further requests of clients that ask for errors end with an error at once. The block device of a
+/// virtual machine has 128 requests in flight at most.
 const OVERDUE_MAX: u32 = 256;
 /// Bytes that their writes may hold: as much as the largest write.
 const OVERDUE_BYTES_MAX: u64 = 32 << 20;

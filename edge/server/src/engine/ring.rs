@@ -58,7 +58,7 @@ impl Message {
 /// Whose connection a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Socket {
-    /// A client of NBD.
+    /// A client.
     Client(u32),
     /// Another node.
     Peer(u32),
@@ -67,7 +67,7 @@ pub(crate) enum Socket {
 /// Where connections come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Door {
-    /// Clients of NBD, by the number of the listener.
+    /// Clients, by the number of the listener.
     Clients(usize),
     /// Other nodes.
     Peers,

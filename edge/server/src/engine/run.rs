@@ -4,26 +4,25 @@ use super::client::{self, Client};
 use super::commands::Registry;
 use super::compute::Computing;
 use super::devices::{OpenDevice, is_bad_sector};
-use super::listener::{Listener, Origin};
+use super::encryption::Encryption;
+use super::listener::{Accepted, Listener};
 use super::overdue::Overdue;
 use super::peers::{self, Peers};
 use super::ring::{Completion, DeviceCall, DeviceFlight, Door, Flight, Ring, Socket};
 use super::shards::Siblings;
 use super::sizes::Sizes;
-use super::{Command, EngineError, Fabric, Listen, Settings};
+use super::{Command, Endpoint, EngineError, Fabric, Settings};
 use crate::descriptors::clients_max;
 use base::request::{Buffers, Outcome, Request};
 use base::{Buffer, DeviceId, Instant, Pool};
 use diskgroup::{Event as GroupEvent, IoFailure};
-use frontends::nbd::{self, Event, Session, TlsPolicy};
-use frontends::tls::TlsIdentity;
+use frontends::{Event, Session};
 use node::{GroupKey, Node, Output, Token};
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -48,7 +47,7 @@ pub(crate) enum Message {
     /// From the thread that computes: work that was handed out, and what came of it.
     Computed(u32, diskgroup::Computed),
     /// From the shard that listens: somebody connected.
-    Client(OwnedFd, String),
+    Client(Accepted),
 }
 
 /// The way to the engine's thread from others.
@@ -127,8 +126,7 @@ pub(crate) struct Engine {
     pub(crate) peers: Peers,
     /// Tickets that clients got.
     pub(crate) tickets: u64,
-    /// Of sockets, of loopback, and of connections from elsewhere.
-    session_settings: [Rc<nbd::Settings>; 3],
+    encryption: Encryption,
     listeners: Vec<Listener>,
     event: Arc<OwnedFd>,
     inbox: Receiver<Message>,
@@ -173,9 +171,9 @@ pub(crate) fn start(
         ));
     }
     let shard = settings.fabric.node.shard;
-    let doors = settings.nbd.iter().filter(|_| shard == 0);
+    let doors = settings.endpoints.iter().filter(|_| shard == 0);
     let listeners = doors.map(Listener::open).collect::<Result<Vec<_>, _>>()?;
-    let tls = load_tls(&settings)?;
+    let encryption = Encryption::load(&settings)?;
     let peers = settings.fabric.listen.map(peers::listen).transpose()?;
     let address = peers.as_ref().map(peers::address_of).transpose()?;
     // SAFETY: a fresh descriptor that nobody else has.
@@ -185,7 +183,7 @@ pub(crate) fn start(
     let mailbox = Mailbox { sender, event: Arc::clone(&event) };
     let own = mailbox.clone();
     let place = (started, siblings);
-    let run = move || match Engine::new(settings, place, tls, (listeners, peers), event, inbox, own) {
+    let run = move || match Engine::new(settings, place, encryption, (listeners, peers), event, inbox, own) {
         Ok(mut engine) => engine.run(),
         Err(error) => tracing::error!("the storage engine did not start: {error}"),
     };
@@ -195,47 +193,17 @@ pub(crate) fn start(
     Ok(StartedShard { mailbox, thread, peers: address })
 }
 
-fn load_tls(settings: &Settings) -> Result<Option<(TlsIdentity, bool)>, EngineError> {
-    let Some(files) = &settings.tls else {
-        let identity = settings.cluster_tls.as_ref().map(|config| TlsIdentity::new(Arc::clone(config)));
-        return Ok(identity.map(|identity| (identity, true)));
-    };
-    let read = |path: &std::path::Path| {
-        std::fs::read(path).map_err(|error| EngineError::Refused(format!("read {}: {error}", path.display())))
-    };
-    let authorities = files.client_authorities.as_deref().map(read).transpose()?;
-    let identity =
-        TlsIdentity::from_pem(&read(&files.certificate)?, &read(&files.key)?, authorities.as_deref())
-            .map_err(|error| EngineError::Refused(format!("TLS: {error}")))?;
-    Ok(Some((identity, files.required)))
-}
-
-/// What sessions are told of encryption: those of sockets, of loopback, and of connections from elsewhere.
-fn session_settings(settings: &Settings, tls: Option<&(TlsIdentity, bool)>) -> [Rc<nbd::Settings>; 3] {
-    let policy = |is_required: bool| match tls {
-        None => TlsPolicy::Off,
-        Some((identity, _)) if is_required => TlsPolicy::Required(identity.clone()),
-        Some((identity, _)) => TlsPolicy::Allowed(identity.clone()),
-    };
-    let is_required = tls.is_some_and(|(_, is_required)| *is_required);
-    // With the cluster's certificates only who comes from elsewhere must show one.
-    let loopback = policy(is_required && settings.tls.is_some());
-    // Who reaches a unix socket is told by the file system: nothing is encrypted there.
-    [TlsPolicy::Off, loopback, policy(is_required)].map(|tls| Rc::new(nbd::Settings { tls }))
-}
-
 impl Engine {
     fn new(
         settings: Settings,
         (started, siblings): (std::time::Instant, Arc<Siblings>),
-        tls: Option<(TlsIdentity, bool)>,
+        encryption: Encryption,
         (listeners, peer_listener): (Vec<Listener>, Option<TcpListener>),
         event: Arc<OwnedFd>,
         inbox: Receiver<Message>,
         mailbox: Mailbox,
     ) -> io::Result<Engine> {
         let pool = Pool::new(settings.buffer_bytes as usize);
-        let session_settings = session_settings(&settings, tls.as_ref());
         let fabric = &settings.fabric;
         let peers = Peers::new(fabric, peer_listener);
         let node = Node::new(pool.clone(), Instant(1), fabric.settings());
@@ -258,7 +226,7 @@ impl Engine {
             is_stopping: false,
             peers,
             tickets: 0,
-            session_settings,
+            encryption,
             listeners,
             event,
             inbox,
@@ -279,21 +247,20 @@ impl Engine {
         &mut self,
         fabric: Fabric,
         tls: Arc<rustls::ServerConfig>,
-        nbd: Vec<Listen>,
+        endpoints: Vec<Endpoint>,
     ) -> Result<Option<SocketAddr>, EngineError> {
         self.settings.cluster_tls = Some(tls);
-        let tls = load_tls(&self.settings)?;
-        self.session_settings = session_settings(&self.settings, tls.as_ref());
+        self.encryption = Encryption::load(&self.settings)?;
         if let Some(opened) = self.peers.let_others_join(&fabric)? {
             self.ring.accept(opened, Door::Peers);
         }
         // The first shard has the listeners. One that is there is of an attempt that was cut short.
-        for listen in nbd.into_iter().filter(|_| self.shard == 0) {
-            if !self.settings.nbd.contains(&listen) {
-                let listener = Listener::open(&listen)?;
+        for endpoint in endpoints.into_iter().filter(|_| self.shard == 0) {
+            if !self.settings.endpoints.contains(&endpoint) {
+                let listener = Listener::open(&endpoint)?;
                 self.ring.accept(listener.fd(), Door::Clients(self.listeners.len()));
                 self.listeners.push(listener);
-                self.settings.nbd.push(listen);
+                self.settings.endpoints.push(endpoint);
             }
         }
         self.settings.fabric = fabric;
@@ -354,10 +321,10 @@ impl Engine {
         match completion.flight {
             Flight::Device(flight) => self.device_done(flight, completion.result),
             Flight::Receive { socket: Socket::Client(client), message } => {
-                let is_gone = client::is_gone(&completion.result);
                 let Some(state) = self.clients.get_mut(client as usize) else { return };
-                state.received(message, completion.result, &mut self.client_events);
-                if is_gone {
+                let end = state.ended(message, &completion.result);
+                state.session.received(end, &mut self.client_events);
+                if client::is_gone(end) {
                     self.abandon_requests(client);
                 }
                 self.dispatch(client);
@@ -365,7 +332,8 @@ impl Engine {
             }
             Flight::Send { socket: Socket::Client(client), message } => {
                 let Some(state) = self.clients.get_mut(client as usize) else { return };
-                state.sent(message, completion.result, &mut self.client_events);
+                let end = state.ended(message, &completion.result);
+                state.session.transmitted(end, &mut self.client_events);
                 self.dispatch(client);
                 self.touch(client);
             }
@@ -387,7 +355,7 @@ impl Engine {
                         Message::Prepared(prepared) => self.prepared(*prepared),
                         Message::Shrunk(device, why) => self.shrunk(device, &why),
                         Message::Computed(ticket, computed) => self.computed(ticket, computed),
-                        Message::Client(socket, peer) => self.seated(socket, peer),
+                        Message::Client(client) => self.seated(client),
                     }
                 }
                 self.ring.wait_event(self.event.as_raw_fd());
@@ -504,11 +472,11 @@ impl Engine {
 
     /// Lets sessions go on that got answers, and starts their sends and receives.
     fn look_after_clients(&mut self) {
-        if self.clients.iter().any(|(_, client)| client.session.wants_buffers()) {
+        if self.clients.iter().any(|(_, client)| client.session.wants_advance()) {
             let waiting: Vec<u32> = self
                 .clients
                 .iter()
-                .filter(|(_, client)| client.session.wants_buffers())
+                .filter(|(_, client)| client.session.wants_advance())
                 .map(|(key, _)| key as u32)
                 .collect();
             waiting.into_iter().for_each(|client| self.touch(client));
@@ -563,11 +531,11 @@ impl Engine {
                     let exports = self.exports_for(client);
                     self.clients[client as usize].session.exports(&exports);
                 }
-                Event::Describe { name } => {
-                    let answer = self.export_for(client, &name).map(|found| found.export);
+                Event::Describe { wanted } => {
+                    let answer = self.export_for(client, &wanted).map(|found| found.export);
                     self.clients[client as usize].session.export(answer);
                 }
-                Event::Attach { name } => self.attach(client, name),
+                Event::Attach { wanted } => self.attach(client, wanted),
                 Event::Request { cookie, request } => {
                     if self.is_overdue_at_once(client, cookie) {
                         continue;
@@ -589,8 +557,8 @@ impl Engine {
         match result {
             Ok(fd) => {
                 let client = self.listeners[listener].accepted(fd);
-                if let Some((socket, peer)) = self.siblings.seat(self.shard, client) {
-                    self.seated(socket, peer);
+                if let Some(client) = self.siblings.seat(self.shard, client) {
+                    self.seated(client);
                 }
             }
             Err(error) if self.is_stopping => drop(error),
@@ -631,21 +599,22 @@ impl Engine {
     }
 
     /// A client is this engine's from now on.
-    fn seated(&mut self, socket: OwnedFd, peer: String) {
+    fn seated(&mut self, client: Accepted) {
         // Each engine has its share of what the process may have open.
         let most = (self.clients_max / usize::from(self.settings.shards.max(1))).max(1);
         if self.clients.len() >= most || self.is_stopping {
             self.complain(format!(
-                "connections of clients are refused ({peer}): {} are connected, and at most {most} are allowed here (see \
+                "connections of clients are refused ({}): {} are connected, and at most {most} are allowed here (see \
                  LimitNOFILE of the service)",
+                client.peer,
                 self.clients.len()
             ));
             return self.siblings.left(self.shard);
         }
-        tracing::debug!(peer, shard = self.shard, "client connected");
-        let origin = Origin::of(&socket, &peer);
-        let session = Session::new(Rc::clone(&self.session_settings[origin as usize]), self.pool.clone());
-        let client = self.clients.insert(Client::new(session, socket, peer, origin)) as u32;
+        tracing::debug!(peer = client.peer, shard = self.shard, "client connected");
+        let tls = self.encryption.of(client.origin).clone();
+        let session = Session::new(client.protocol, tls, self.pool.clone());
+        let client = self.clients.insert(Client::new(session, client)) as u32;
         self.touch(client);
     }
 

@@ -4,6 +4,7 @@
 //! to the control plane's side: which engine a command is for, one answer out of several, and who takes a new client. A
 //! group belongs to the same engine always, for the records of disks name the node of each component.
 
+use super::listener::Accepted;
 use super::run::{self, Mailbox, Message};
 use super::{
     Answer, ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Settings,
@@ -12,7 +13,6 @@ use super::{
 use base::{DeviceId, DiskId, GroupId, NodeId};
 use replication::owner::OwnerState;
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -80,7 +80,7 @@ impl Siblings {
     }
 
     /// Gives a new client to the engine that has fewest: to `shard` itself by giving it back.
-    pub(crate) fn seat(&self, shard: u8, client: (OwnedFd, String)) -> Option<(OwnedFd, String)> {
+    pub(crate) fn seat(&self, shard: u8, client: Accepted) -> Option<Accepted> {
         let fewest = (0u8..).zip(&self.clients).min_by_key(|(_, count)| count.load(Ordering::Relaxed));
         let to = fewest.map_or(shard, |(to, _)| to);
         self.clients[usize::from(to)].fetch_add(1, Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl Siblings {
             return Some(client);
         }
         // An engine that is gone ends the host.
-        let _ = self.send(to, Message::Client(client.0, client.1));
+        let _ = self.send(to, Message::Client(client));
         None
     }
 
@@ -247,7 +247,7 @@ impl Router {
             ClusterCommand::Room { disk, component } => {
                 self.tell_all(|| ClusterCommand::Room { disk, component })
             }
-            ClusterCommand::Join { fabric, tls, nbd, answer } => {
+            ClusterCommand::Join { fabric, tls, endpoints, answer } => {
                 let all = (0..self.count).map(|shard| fabric_of(&fabric, shard, self.count));
                 let mut all = match all.collect::<Result<Vec<_>, _>>() {
                     Ok(all) => all.into_iter(),
@@ -261,7 +261,7 @@ impl Router {
                     Command::cluster(ClusterCommand::Join {
                         fabric,
                         tls: Arc::clone(&tls),
-                        nbd: nbd.clone(),
+                        endpoints: endpoints.clone(),
                         answer,
                     })
                 };

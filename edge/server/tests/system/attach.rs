@@ -31,6 +31,13 @@ impl Cluster {
         wait_for("nobody has it", SECONDS, || self.attached("a", name).is_null().then_some(()));
     }
 
+    /// Whether one host reaches another.
+    fn is_reachable(&self, at: &str, host: &str) -> bool {
+        let hosts = self.json(at, &["host", "list"]);
+        let found = hosts.as_array().expect("hosts").iter().find(|one| one["name"] == host);
+        found.expect("it is of the cluster")["is_reachable"] == true
+    }
+
     fn attached(&self, at: &str, disk: &str) -> Value {
         self.json(at, &["disk", "show", disk])["attached"].clone()
     }
@@ -92,6 +99,7 @@ fn a_host_that_ended_holds_nobody_up_and_one_that_stands_still_only_for_a_while(
     cluster.wait_until_whole("b", "web");
     // Nobody knows whether a host that stands still serves its clients: it counts until it is away.
     cluster.order("pause", "b");
+    wait_for("host c hears nothing of host b", SECONDS, || (!cluster.is_reachable("c", "b")).then_some(()));
     let began = Instant::now();
     assert_refused(cluster.try_attach("c", "web"), &["host b, which does not answer now"]);
     assert!(began.elapsed() >= Duration::from_secs(4), "it waits a while first: {:?}", began.elapsed());

@@ -208,7 +208,10 @@ fn what_a_host_that_ends_has_begun_is_ended_by_others() {
     // The growth waits for the copy that stands still when its host ends.
     cluster.order("pause", paused);
     let mut growth = cluster.begin_resize(third, "web", 128 * MIB);
-    std::thread::sleep(std::time::Duration::from_millis(400));
+    wait_for("the record says that it grows", SECONDS, || {
+        let shown = cluster.json(user, &["disk", "show", "web"]);
+        shown["under_way"].as_str().is_some_and(|text| text.contains("it grows to 128 MiB")).then_some(())
+    });
     cluster.order("kill", third);
     let _ = growth.wait();
     cluster.order("start", paused);

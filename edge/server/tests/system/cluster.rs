@@ -2,7 +2,7 @@
 
 use super::host::PROGRAM;
 use super::nbd::Client;
-use super::tools::{command, output, run, said, text, wait_for};
+use super::tools::{command, output, run, said, text, wait_for, wait_for_writes};
 use base::{ClusterId, HostId, NodeId};
 use serde_json::Value;
 use std::fs::File;
@@ -147,6 +147,11 @@ impl Cluster {
         format!("nbd+unix:///{disk}?socket={}", text(&self.path(host).join("d/nbd.sock")))
     }
 
+    /// Waits until a load at a host has written to a disk.
+    pub fn wait_for_load(&self, host: &str, disk: &str) {
+        wait_for_writes(|| self.json(host, &["disk", "histogram", disk]));
+    }
+
     pub fn wait_until_whole(&self, host: &str, disk: &str) {
         wait_for("the disk becomes whole", SECONDS, || {
             let disk = self.json(host, &["disk", "show", disk]);
@@ -218,11 +223,11 @@ fn a_mirrored_disk_survives_a_host_that_is_killed_under_load_and_becomes_whole()
     let holders = cluster.mirrored("web", "64MiB");
     for (victim, user) in [(&holders[1], &holders[0]), (&holders[0], &holders[1])] {
         let load = verified_load(&cluster.uri(user, "web"), 4);
-        std::thread::sleep(Duration::from_secs(1));
+        cluster.wait_for_load(user, "web");
         cluster.order("kill", victim);
-        std::thread::sleep(Duration::from_millis(700));
-        let status = cluster.json(user, &["status"]);
-        assert!(status["not_whole"]["web"].is_array(), "it says what is not whole: {status}");
+        wait_for("it says what is not whole", SECONDS, || {
+            cluster.json(user, &["status"])["not_whole"]["web"].is_array().then_some(())
+        });
         cluster.order("start", victim);
         assert_verified(load);
         cluster.wait_until_whole(user, "web");

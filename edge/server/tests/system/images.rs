@@ -65,7 +65,7 @@ fn an_image_reads_no_other_file_of_the_host_unless_that_is_asked_for() {
     for name in ["guest.raw", "guest.img", "guest"] {
         std::fs::copy(at("backed.qcow2"), at(name)).expect("a copy");
     }
-    expect(&import(&site, "three", &at("guest"), &[]), 2, "does not tell its format");
+    expect(&import(&site, "three", &at("guest"), &[]), 2, "does not tell the format of the image");
     expect(&import(&site, "three", &at("guest.img"), &[]), 3, "looks like an image of format qcow2");
     expect(&import(&site, "three", &at("guest.raw"), &[]), 0, "three");
     expect(&import(&site, "four", &at("guest"), &["--format", "raw"]), 0, "four");

@@ -6,7 +6,8 @@ use super::members::{expect, free_port, init, join, join_all, site, token, wait_
 use super::tools::{said, wait_for};
 use super::upgrade::records;
 use ::etcd::testing::Members;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The hosts that hold a copy of the disk.
 fn holders(site: &Site) -> Vec<String> {
@@ -43,15 +44,21 @@ fn a_host_that_leaves_is_emptied_first_and_may_join_anew() {
 
     let mut client = sites[stays].attach("web");
     client.write(0, &[7; 8192]).expect("it writes");
-    let writer = std::thread::spawn(move || {
-        for round in 1..200_u64 {
-            client.write(8192 + round % 8 * 4096, &[round as u8; 4096]).expect("nobody failed");
-            std::thread::sleep(Duration::from_millis(10));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let writer = std::thread::spawn({
+        let is_over = Arc::clone(&is_over);
+        move || {
+            let mut round = 0_u64;
+            while !is_over.load(Ordering::Relaxed) {
+                round += 1;
+                client.write(8192 + round % 8 * 4096, &[round as u8; 4096]).expect("nobody failed");
+            }
+            client
         }
-        client
     });
     let left = sites[leaving].cli(&["host", "leave", "--yes"]);
     assert!(left.status.success() && said(&left).contains("has left the cluster"), "{}", said(&left));
+    is_over.store(true, Ordering::Relaxed);
     let mut client = writer.join().expect("the guest felt nothing");
     assert_eq!(client.read(0, 8192), Ok(vec![7; 8192]));
     servers.remove(leaving).ended();

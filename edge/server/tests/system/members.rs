@@ -3,7 +3,7 @@
 use super::cluster::SECONDS;
 use super::host::{PROGRAM, Server, Shape, Site};
 use super::nbd::Client;
-use super::tools::{command, output, run, said, text, wait_for};
+use super::tools::{command, output, run, said, text, wait_for, wait_for_clock};
 use ::etcd::testing::Members;
 pub use ::etcd::testing::free_port;
 use std::io::{Read, Write};
@@ -161,7 +161,7 @@ fn a_host_gets_in_with_a_token_that_is_good_once_and_with_nothing_else() {
     wait_until_all_reach(&sites);
     server.stop();
     let short = sites[0].ask(&["host", "token", "--for", "1s"]);
-    std::thread::sleep(Duration::from_millis(1100));
+    wait_for_clock(2);
     expect(&join(&third, short.trim()), 7, "expired");
     drop(servers);
 }
@@ -212,7 +212,7 @@ fn people_may_do_what_their_role_says_and_nobody_else_anything() {
     wait_for("it counts no more", SECONDS, || {
         (ask("admin", &["status"]).status.code() == Some(7)).then_some(())
     });
-    std::thread::sleep(Duration::from_millis(1100));
+    wait_for_clock(1);
     let again = at("again");
     login(&sites[0], &again, "ann-admin", "admin");
     assert!(remote(port, &again, &["status"]).status.success());
@@ -236,7 +236,7 @@ fn certificates_are_renewed_and_the_authority_replaced_while_a_guest_writes() {
     };
     let before = issued();
     assert_eq!(before.len(), 3, "{before:?}");
-    std::thread::sleep(Duration::from_millis(1100));
+    wait_for_clock(1);
     sites[1].ask(&["cluster", "certificates", "renew"]);
     wait_for("all hosts have another certificate", SECONDS, || {
         write(1);

@@ -4,7 +4,7 @@ use super::cluster::{SECONDS, assert_verified, verified_load};
 use super::host::{Server, Site};
 use super::members::{free_port, init, join_all, site, wait_until_all_reach};
 use super::nbd::Client;
-use super::tools::{said, text, wait_for};
+use super::tools::{said, text, wait_for, wait_for_writes};
 use super::upgrade::{LEVEL, records, set};
 use ::etcd::testing::Members;
 
@@ -109,7 +109,7 @@ fn a_directory_that_was_wiped_is_rebuilt_while_disks_are_written_to() {
     set(&three.etcd, LEVEL, Some(&serde_json::json!({ "level": 1, "kept": true })));
     let socket = three.sites[1].path("d/nbd.sock");
     let load = verified_load(&format!("nbd+unix:///web?socket={}", text(&socket)), 8);
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    wait_for_writes(|| three.sites[1].json(&["disk", "histogram", "web"]));
     three.wipe();
     for host in 0..3 {
         let told = three.wait_for_warning(host, "does not hold the records of this cluster");

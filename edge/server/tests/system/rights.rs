@@ -152,7 +152,8 @@ impl Asker {
         }
         match status {
             "403" => {
-                let is_denied = body.contains("nobody is let in here") || body.contains(" may not ");
+                let is_denied =
+                    body.contains("a certificate of this cluster is required") || body.contains(" may not ");
                 assert!(is_denied, "{request}, by {}: {body}", self.name);
                 false
             }

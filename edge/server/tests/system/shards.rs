@@ -25,10 +25,13 @@ fn disks_on_all_nodes_of_a_host_survive_its_death_under_load() {
     }
     assert!(devices.len() > 3, "a host has components on both of its nodes: {devices:?}");
     // More clients than nodes: each node has some.
-    let loads: Vec<_> = names.iter().map(|name| verified_load(&cluster.uri("a", name), 5)).collect();
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    let loads: Vec<_> = names.iter().map(|name| verified_load(&cluster.uri("a", name), 8)).collect();
+    names.iter().for_each(|name| cluster.wait_for_load("a", name));
     cluster.order("kill", "b");
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    wait_for("it says what is not whole", SECONDS, || {
+        let status = cluster.json("a", &["status"]);
+        status["not_whole"].as_object().is_some_and(|disks| !disks.is_empty()).then_some(())
+    });
     cluster.order("start", "b");
     loads.into_iter().for_each(assert_verified);
     for name in names {

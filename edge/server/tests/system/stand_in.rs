@@ -2,7 +2,7 @@
 
 use super::cluster::{Cluster, SECONDS};
 use super::repair::{stamped, third};
-use super::tools::wait_for;
+use super::tools::{run, said, text, wait_for};
 use base::units::MIB;
 use serde_json::Value;
 
@@ -16,6 +16,14 @@ impl Cluster {
             assert!(found["stands_in_for"].is_string(), "{disk}");
             Some(found["host"].as_str().expect("a host").to_owned())
         })
+    }
+
+    /// What a host tells of components that stand in, or did.
+    fn stand_in_events(&self, host: &str) -> Vec<Value> {
+        let socket = self.path(host).join("d/api.sock");
+        let url = "http://localhost/api/v1/events?kind=stand_in";
+        let answer = run("curl", &["-sS", "--unix-socket", text(&socket), url]);
+        serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer}"))
     }
 }
 
@@ -53,7 +61,7 @@ fn what_was_written_while_a_copy_was_away_is_served_when_the_other_one_is_lost()
     hosts.sort_unstable();
     cluster.wait_until_on(third, "web", &hosts);
     cluster.assert_equal("web", [first, second]);
-    let events = super::tools::said(&cluster.cli(third, &["events"]));
+    let events = said(&cluster.cli(third, &["events"]));
     assert!(events.contains("stands in for") || events.contains("is kept on host"), "{events}");
 }
 
@@ -72,12 +80,13 @@ fn what_stands_in_goes_when_the_copy_is_back_and_a_setting_keeps_it_away() {
     cluster.wait_until_on(user, "web", &[user, victim]);
     cluster.wait_until_empty(user, third);
     cluster.set("stand-ins", "off");
+    let stood_in = || [user, third].map(|host| cluster.stand_in_events(host));
+    let before = stood_in();
+    assert!(before.iter().any(|events| !events.is_empty()), "what stood in was told");
+    // The repair comes after the moment at which a component would begin to stand in.
+    cluster.set("repair-delay", "8s");
     cluster.order("kill", victim);
     client.write(8192, &stamped(3)).expect("it writes");
-    // Longer than it takes to decide that something is to stand in.
-    std::thread::sleep(std::time::Duration::from_secs(5));
-    let disk = cluster.json(user, &["disk", "show", "web"]);
-    let standings: Vec<&Value> =
-        disk["components"].as_array().expect("components").iter().map(|one| &one["standing"]).collect();
-    assert!(!standings.iter().any(|standing| **standing == "stand-in") && standings.len() == 2, "{disk}");
+    cluster.wait_until_on(user, "web", &[user, third]);
+    assert_eq!(stood_in(), before);
 }

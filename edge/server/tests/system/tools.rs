@@ -102,6 +102,20 @@ pub fn wait_for<T>(what: &str, seconds: u64, mut ask: impl FnMut() -> Option<T>)
     }
 }
 
+/// Waits until the clock shows so many further seconds: certificates and tokens know no smaller time.
+pub fn wait_for_clock(seconds: u64) {
+    let clock = || std::time::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs());
+    let until = clock() + seconds;
+    wait_for("the clock goes on", seconds + 10, || (clock() >= until).then_some(()));
+}
+
+/// Waits until a disk was written to by a load that has just begun. `histogram` asks for what `disk histogram` shows.
+pub fn wait_for_writes(histogram: impl Fn() -> serde_json::Value) {
+    let count = || histogram()["write"]["count"].as_u64().expect("a number");
+    let before = count();
+    wait_for("the load writes", 90, || (count() > before + 100).then_some(()));
+}
+
 /// A path as text.
 pub fn text(path: &Path) -> &str {
     path.to_str().expect("paths of tests are plain text")

@@ -3,13 +3,14 @@
 use super::*;
 use crate::repository;
 
-/// A program with one command that answers `-h` as clap would. It must be an ELF file, so it is compiled.
+/// A program that writes a manual as the real one does. It must be an ELF file, so it is compiled.
 const STAND_IN: &str = r#"fn main() {
-    println!("Virtual disks\n\nUsage: drystone\n");
-    if std::env::args().count() == 2 {
-        println!("Commands:\n  status  How it is\n");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    assert_eq!(arguments[..2], ["manual", "--out"]);
+    std::fs::create_dir(&arguments[2]).unwrap();
+    for name in ["drystone.1", "drystone-disk.1", "drystone.bash", "_drystone", "drystone.fish"] {
+        std::fs::write(format!("{}/{name}", arguments[2]), name).unwrap();
     }
-    println!("Options:\n  -h, --help  Print help");
 }"#;
 
 fn stand_in(folder: &Path) -> PathBuf {
@@ -38,7 +39,10 @@ fn a_package_has_what_a_host_needs_twice_the_same() {
         ("-rw-r--r--", "./usr/lib/systemd/system/drystone.service"),
         ("-rw-r--r--", "./etc/drystone/host.toml.example"),
         ("-rw-r--r--", "./usr/share/man/man1/drystone.1.gz"),
+        ("-rw-r--r--", "./usr/share/man/man1/drystone-disk.1.gz"),
         ("-rw-r--r--", "./usr/share/bash-completion/completions/drystone"),
+        ("-rw-r--r--", "./usr/share/zsh/vendor-completions/_drystone"),
+        ("-rw-r--r--", "./usr/share/fish/vendor_completions.d/drystone.fish"),
         ("-rw-r--r--", "./usr/share/doc/drystone/copyright"),
         ("-rw-r--r--", "./usr/share/doc/drystone/changelog.Debian.gz"),
         ("-rw-r--r--", "./usr/share/doc/drystone/third-party.gz"),
@@ -74,21 +78,23 @@ fn a_package_has_what_a_host_needs_twice_the_same() {
 
 /// The program stands beside this test where the whole workspace was built, as it is for `./x test`.
 #[test]
-fn the_help_of_the_real_program_can_be_read() {
+fn the_real_program_writes_pages_that_man_reads_and_completions_that_bash_reads() {
     let here = std::env::current_exe().expect("this test is a file");
     let program = here.ancestors().nth(2).expect("it stands in deps").join("drystone");
     if !program.exists() {
-        println!("{} was not built: its help was not read", program.display());
+        println!("{} was not built: its manual was not written", program.display());
         return;
     }
-    let manual = manual::Manual::of(&program).expect("its help is read");
-    let completion = manual.completion();
-    for command in ["drystone host maintenance", "drystone disk create", "drystone lab run"] {
-        assert!(
-            completion.contains(&format!("\"{command}\") words=\"")),
-            "{command} is not in\n{completion}"
-        );
+    let folder = tempfile::tempdir().expect("a folder");
+    let tree = folder.path().join("tree");
+    manual(&program, &tree).expect("it is written");
+    for page in ["drystone", "drystone-host-maintenance", "drystone-disk-create", "drystone-lab-run"] {
+        let path = tree.join(format!("usr/share/man/man1/{page}.1.gz"));
+        let text = output(Command::new("gzip").args(["-d", "-c"]).arg(&path)).expect(page);
+        assert!(text.contains(".SH EXAMPLES"), "{page}:\n{text}");
     }
+    let completion = tree.join(COMPLETIONS[0].1);
+    output(Command::new("bash").arg("-n").arg(completion)).expect("bash reads it");
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use super::inbox::Inbox;
 use super::outbox::Outbox;
-use super::{AttachRefusal, Event, Export};
 use crate::limits::{NAME_MAX, OPTION_DATA_MAX, OPTION_DATA_SKIPPED_MAX, OPTIONS_MAX};
 use crate::nbd::protocol::{
     self, ALLOCATION_CONTEXT, ALLOCATION_CONTEXT_ID, CLIENT_FLAGS_SIZE, FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES,
-    InfoRequest, OPTION_SIZE, info, option, put_block_sizes, put_option_reply, reply,
+    InfoRequest, OPTION_SIZE, flag, info, option, put_block_sizes, put_option_reply, reply,
 };
+use crate::nbd::{ExportName, ExportNameError};
+use crate::{AttachRefusal, Event, Export, Wanted};
 
 /// Whether a connection may, must or does use TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,25 @@ enum Question {
     Info { option: u32, name: String, wants: Wants },
     ListContexts { name: String, matched: bool },
     SetContext { name: String, matched: bool },
+}
+
+impl Question {
+    /// The name of the export that it is about.
+    fn name(&self) -> Option<&str> {
+        match self {
+            Question::List => None,
+            Question::ExportName { name }
+            | Question::Info { name, .. }
+            | Question::ListContexts { name, .. }
+            | Question::SetContext { name, .. } => Some(name),
+        }
+    }
+}
+
+/// What a client wants that gives this name for its export.
+fn wanted_by(name: &str) -> Result<Wanted, ExportNameError> {
+    let ExportName { disk, error_after } = ExportName::parse(name)?;
+    Ok(Wanted { disk: disk.to_owned(), error_after })
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -179,7 +199,7 @@ impl Negotiation {
         match option {
             option::EXPORT_NAME => {
                 let Some(name) = protocol::decode_name(data) else { return Step::Close };
-                self.ask(Question::ExportName { name: name.to_owned() }, events);
+                return self.ask(Question::ExportName { name: name.to_owned() }, outbox, events);
             }
             option::ABORT => {
                 outbox.put(|out| put_option_reply(out, option, reply::ACK, &[]));
@@ -188,18 +208,18 @@ impl Negotiation {
             option::LIST | option::STRUCTURED_REPLY | option::STARTTLS if !data.is_empty() => {
                 refuse(outbox, option, reply::ERR_INVALID, "this option has no data");
             }
-            option::LIST => self.ask(Question::List, events),
+            option::LIST => return self.ask(Question::List, outbox, events),
             option::STRUCTURED_REPLY => {
                 self.agreed.structured = true;
                 outbox.put(|out| put_option_reply(out, option, reply::ACK, &[]));
             }
             option::STARTTLS => return self.start_tls(outbox),
             option::INFO | option::GO => match protocol::decode_info(data) {
-                Some(request) => self.ask_info(option, &request, events),
+                Some(request) => return self.ask_info(option, &request, outbox, events),
                 None => refuse(outbox, option, reply::ERR_INVALID, "the option's data is malformed"),
             },
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => {
-                self.contexts(option, data, outbox, events)
+                return self.contexts(option, data, outbox, events);
             }
             _ => refuse(outbox, option, reply::ERR_UNSUP, "this option is not known here"),
         }
@@ -219,26 +239,34 @@ impl Negotiation {
         Step::Wait
     }
 
-    fn ask_info(&mut self, option: u32, request: &InfoRequest, events: &mut Vec<Event>) {
+    fn ask_info(
+        &mut self,
+        option: u32,
+        request: &InfoRequest,
+        outbox: &mut Outbox,
+        events: &mut Vec<Event>,
+    ) -> Step {
         let wants = Wants {
             block_size: request.wants_block_size,
             name: request.wants_name,
             description: request.wants_description,
         };
-        self.ask(Question::Info { option, name: request.name.to_owned(), wants }, events);
+        self.ask(Question::Info { option, name: request.name.to_owned(), wants }, outbox, events)
     }
 
-    fn contexts(&mut self, option: u32, data: &[u8], outbox: &mut Outbox, events: &mut Vec<Event>) {
+    fn contexts(&mut self, option: u32, data: &[u8], outbox: &mut Outbox, events: &mut Vec<Event>) -> Step {
         let set = option == option::SET_META_CONTEXT;
         if set {
             // Whatever happens now, what was selected before no longer is.
             self.agreed.context = None;
         }
         let Some(request) = protocol::decode_meta(data) else {
-            return refuse(outbox, option, reply::ERR_INVALID, "the option's data is malformed");
+            refuse(outbox, option, reply::ERR_INVALID, "the option's data is malformed");
+            return Step::Wait;
         };
         if !self.agreed.structured {
-            return refuse(outbox, option, reply::ERR_INVALID, "structured replies must be agreed on first");
+            refuse(outbox, option, reply::ERR_INVALID, "structured replies must be agreed on first");
+            return Step::Wait;
         }
         let name = request.name.to_owned();
         let question = if set {
@@ -247,20 +275,22 @@ impl Negotiation {
             let matched = request.allocation || request.wildcard || request.queries == 0;
             Question::ListContexts { name, matched }
         };
-        self.ask(question, events);
+        self.ask(question, outbox, events)
     }
 
-    fn ask(&mut self, question: Question, events: &mut Vec<Event>) {
-        events.push(match &question {
-            Question::List => Event::ListExports,
-            Question::ExportName { name } | Question::Info { option: option::GO, name, .. } => {
-                Event::Attach { name: name.clone() }
-            }
-            Question::Info { name, .. }
-            | Question::ListContexts { name, .. }
-            | Question::SetContext { name, .. } => Event::Describe { name: name.clone() },
-        });
+    /// Asks the server. A name whose options are not understood is answered here: the server has no part in how NBD spells them.
+    fn ask(&mut self, question: Question, outbox: &mut Outbox, events: &mut Vec<Event>) -> Step {
+        let wanted = question.name().map(wanted_by).transpose();
+        let is_attach =
+            matches!(question, Question::ExportName { .. } | Question::Info { option: option::GO, .. });
         self.state = State::Waiting(question);
+        match wanted {
+            Err(error) => return self.export(Err(AttachRefusal::Unavailable(error.to_string())), outbox),
+            Ok(None) => events.push(Event::ListExports),
+            Ok(Some(wanted)) if is_attach => events.push(Event::Attach { wanted }),
+            Ok(Some(wanted)) => events.push(Event::Describe { wanted }),
+        }
+        Step::Wait
     }
 
     /// The server's answer to [`Event::ListExports`].
@@ -289,13 +319,13 @@ impl Negotiation {
             (Question::ExportName { name }, Ok(export)) => {
                 outbox.put(|out| {
                     out.extend_from_slice(&export.size.to_be_bytes());
-                    out.extend_from_slice(&export.flags(self.agreed.structured).to_be_bytes());
+                    out.extend_from_slice(&flags_of(&export, self.agreed.structured).to_be_bytes());
                     out.resize(out.len() + if self.no_zeroes { 0 } else { 124 }, 0);
                 });
                 self.enter(&name, export)
             }
             (Question::Info { option, .. }, Err(refusal)) => {
-                let (kind, text) = refusal.as_reply();
+                let (kind, text) = reply_of(&refusal);
                 refuse(outbox, option, kind, &text);
                 Step::Wait
             }
@@ -322,6 +352,31 @@ impl Negotiation {
     }
 }
 
+/// Transmission flags of an export.
+fn flags_of(export: &Export, structured: bool) -> u16 {
+    // Every answered write is stable and every connection sees the same disk: flush, force-unit-access and several
+    // connections cost nothing.
+    let mut flags =
+        flag::HAS_FLAGS | flag::SEND_FLUSH | flag::SEND_FUA | flag::CAN_MULTI_CONN | flag::SEND_CACHE;
+    flags |= match export.read_only {
+        true => flag::READ_ONLY,
+        false => flag::SEND_TRIM | flag::SEND_WRITE_ZEROES | flag::SEND_FAST_ZERO,
+    };
+    flags | if structured { flag::SEND_DF } else { 0 }
+}
+
+/// Type and text of the reply to an option that asks for a disk which the client does not get.
+fn reply_of(refusal: &AttachRefusal) -> (u32, String) {
+    let kind = match refusal {
+        AttachRefusal::Unknown | AttachRefusal::Unavailable(_) => reply::ERR_UNKNOWN,
+        AttachRefusal::Forbidden(_) => reply::ERR_POLICY,
+        AttachRefusal::Stopping => reply::ERR_SHUTDOWN,
+    };
+    let mut text = refusal.to_string();
+    text.truncate(text.floor_char_boundary(NAME_MAX));
+    (kind, text)
+}
+
 fn refuse(outbox: &mut Outbox, option: u32, kind: u32, text: &str) {
     outbox.put(|out| put_option_reply(out, option, kind, &[text.as_bytes()]));
 }
@@ -329,7 +384,7 @@ fn refuse(outbox: &mut Outbox, option: u32, kind: u32, text: &str) {
 fn put_info(outbox: &mut Outbox, option: u32, wants: Wants, export: &Export, structured: bool) {
     let kind = |kind: u16| kind.to_be_bytes();
     outbox.put(|out| {
-        let (size, flags) = (export.size.to_be_bytes(), export.flags(structured).to_be_bytes());
+        let (size, flags) = (export.size.to_be_bytes(), flags_of(export, structured).to_be_bytes());
         put_option_reply(out, option, reply::INFO, &[&kind(info::EXPORT), &size, &flags]);
         if wants.block_size {
             put_block_sizes(out, option);
@@ -353,7 +408,7 @@ fn put_contexts(
     answer: Result<Export, AttachRefusal>,
 ) {
     if let Err(refusal) = answer {
-        let (kind, text) = refusal.as_reply();
+        let (kind, text) = reply_of(&refusal);
         return refuse(outbox, option, kind, &text);
     }
     outbox.put(|out| {

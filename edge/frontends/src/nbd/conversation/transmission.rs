@@ -5,17 +5,17 @@
 //! is then spread over header, payload, header, payload …. When such a guess fails, bytes are moved to the inbox and read
 //! from there; those, and payload that came in one piece with headers, are the only bytes ever copied, and are counted.
 
+use super::Counters;
 use super::answer::{Refusal, Style, put_done, put_outcome, put_refusal};
 use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::slots::Slots;
-use super::{Counters, Event, Export};
-use crate::IoVec;
 use crate::limits::{
     BACKLOG_MAX, HEADERS_AT_ONCE, INBOX_SIZE, PAYLOAD_AT_ONCE, PAYLOAD_OUTSTANDING_MAX, PAYLOAD_SKIPPED_MAX,
     PREDICTED_BYTES_MAX, PREDICTED_WRITES_MAX, REQUEST_LEN_MAX, REQUESTS_MAX, WRITES_BEFORE_PREDICTION,
 };
 use crate::nbd::protocol::{BLOCK_SIZE_MIN, Errno, REQUEST_SIZE, RequestHeader, command, command_flag};
+use crate::{Event, Export, IoVec, Reach};
 use base::Pool;
 use base::buffer::{CHUNK_SIZE, PIECE_SIZE_MIN};
 use base::request::{Buffers, Outcome, Request};
@@ -82,15 +82,6 @@ struct Prediction {
     buffers: VecDeque<Buffers>,
     /// How many writes the receive under way expects.
     offered: usize,
-}
-
-/// What the vectors of a receive are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
-    /// Whatever comes.
-    Any,
-    /// Payload that the client has announced, and nothing beyond: the receive may wait until all of it is there.
-    All,
 }
 
 #[derive(Debug)]

@@ -45,7 +45,7 @@ fn any_cut_of_the_stream_gives_the_same_requests_and_replies() {
         let mut whole = Wire::attached(true);
         assert_eq!(whole.say(&bytes), bytes.len());
         for cut in 0..4 {
-            let mut wire = Wire::new(Settings::default());
+            let mut wire = Wire::new(TlsPolicy::Off);
             wire.step = Step::Random(Random::new(seed << 8 | cut));
             wire.attach(true);
             assert_eq!(wire.say(&bytes), bytes.len());
@@ -128,7 +128,7 @@ fn a_client_has_a_bounded_number_of_requests_under_way() {
 
 #[test]
 fn a_client_has_a_bounded_amount_of_payload_under_way() {
-    let mut wire = Wire::new(Settings::default());
+    let mut wire = Wire::new(TlsPolicy::Off);
     wire.export.size = 1 << 30;
     wire.attach(true);
     wire.held = true;
@@ -165,7 +165,7 @@ fn a_client_that_reads_no_replies_is_not_listened_to() {
     wire.say(&bytes[taken..]);
     assert_eq!(errors(&wire.sent).len(), 100_000);
 
-    let mut wire = Wire::new(Settings::default());
+    let mut wire = Wire::new(TlsPolicy::Off);
     wire.say(&3u32.to_be_bytes());
     let bytes: Vec<u8> = (0..4000).flat_map(|_| option(99, &[1; 1000])).collect();
     assert!(say_unheard(&mut wire, &bytes) < 30 * BACKLOG_MAX);
@@ -271,9 +271,9 @@ fn silent_clients_leave_half_of_the_pool_to_others() {
     let mut wires = Vec::new();
     let bytes = write(0, 0, &pattern(0, DISK_SIZE));
     for _ in 0..60 {
-        let mut wire = Wire::new(Settings::default());
+        let mut wire = Wire::new(TlsPolicy::Off);
         wire.pool = pool.clone();
-        wire.session = Session::new(Rc::new(Settings::default()), pool.clone());
+        wire.session = Session::new(TlsPolicy::Off, pool.clone());
         wire.attach(true);
         for _ in 0..8 {
             wire.say(&bytes);

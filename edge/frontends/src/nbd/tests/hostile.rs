@@ -50,7 +50,7 @@ fn mutated_conversations_harm_nobody() {
         let mut random = Random::new(seed);
         let mut bytes = valid(&mut random);
         mutate(&mut bytes, &mut random);
-        let mut wire = Wire::new(Settings::default());
+        let mut wire = Wire::new(TlsPolicy::Off);
         wire.step = Step::Random(random.fork());
         let taken = wire.say(&bytes);
         wire.settle();
@@ -67,7 +67,7 @@ fn mutated_conversations_harm_nobody() {
 #[test]
 fn noise_is_no_conversation() {
     for seed in 0..500 {
-        let mut wire = if seed % 2 == 0 { Wire::attached(true) } else { Wire::new(Settings::default()) };
+        let mut wire = if seed % 2 == 0 { Wire::attached(true) } else { Wire::new(TlsPolicy::Off) };
         wire.say(&pattern(seed, 5_000));
         assert!(wire.session.is_finished(), "seed {seed}");
     }

@@ -3,8 +3,8 @@
 use super::*;
 
 /// Says the client's flags and some options; gives what the server answered after its greeting as `(option, type, data)`.
-fn haggle(settings: Settings, flags: u32, options: &[Vec<u8>]) -> (Wire, Vec<(u32, u32, Vec<u8>)>) {
-    let mut wire = Wire::new(settings);
+fn haggle(tls: TlsPolicy, flags: u32, options: &[Vec<u8>]) -> (Wire, Vec<(u32, u32, Vec<u8>)>) {
+    let mut wire = Wire::new(tls);
     wire.say(&flags.to_be_bytes());
     for option in options {
         wire.say(option);
@@ -24,7 +24,7 @@ fn haggle(settings: Settings, flags: u32, options: &[Vec<u8>]) -> (Wire, Vec<(u3
 
 /// The types of the replies to some options.
 fn kinds(options: &[Vec<u8>]) -> Vec<u32> {
-    haggle(Settings::default(), 3, options).1.into_iter().map(|(_, kind, _)| kind).collect()
+    haggle(TlsPolicy::Off, 3, options).1.into_iter().map(|(_, kind, _)| kind).collect()
 }
 
 const ALL_FLAGS: u16 = flag::HAS_FLAGS
@@ -39,7 +39,7 @@ const ALL_FLAGS: u16 = flag::HAS_FLAGS
 #[test]
 fn go_tells_size_flags_names_and_block_sizes_and_attaches() {
     let wants = [info::BLOCK_SIZE, info::NAME, info::DESCRIPTION, 77];
-    let (wire, replies) = haggle(Settings::default(), 3, &[option(option::GO, &go("", &wants))]);
+    let (wire, replies) = haggle(TlsPolicy::Off, 3, &[option(option::GO, &go("", &wants))]);
     let mut export = info::EXPORT.to_be_bytes().to_vec();
     export.extend_from_slice(&(DISK_SIZE as u64).to_be_bytes());
     export.extend_from_slice(&ALL_FLAGS.to_be_bytes());
@@ -58,7 +58,7 @@ fn go_tells_size_flags_names_and_block_sizes_and_attaches() {
 
 #[test]
 fn info_tells_the_same_and_does_not_attach() {
-    let (wire, replies) = haggle(Settings::default(), 3, &[option(option::INFO, &go("disk", &[]))]);
+    let (wire, replies) = haggle(TlsPolicy::Off, 3, &[option(option::INFO, &go("disk", &[]))]);
     assert_eq!(replies.iter().map(|reply| reply.1).collect::<Vec<_>>(), [reply::INFO, reply::ACK]);
     assert_eq!(wire.session.attached(), None);
 }
@@ -66,17 +66,20 @@ fn info_tells_the_same_and_does_not_attach() {
 #[test]
 fn do_not_fragment_is_offered_with_structured_replies_and_read_only_disks_offer_no_writes() {
     let structured = option(option::STRUCTURED_REPLY, &[]);
-    let (_, replies) = haggle(Settings::default(), 3, &[structured, option(option::INFO, &go("disk", &[]))]);
+    let (_, replies) = haggle(TlsPolicy::Off, 3, &[structured, option(option::INFO, &go("disk", &[]))]);
     assert_eq!(replies[1].2[10..], (ALL_FLAGS | flag::SEND_DF).to_be_bytes());
-    let export = Export { name: "r".to_owned(), size: 512, read_only: true, description: String::new() };
+    let mut wire = Wire::new(TlsPolicy::Off);
+    wire.export.read_only = true;
+    wire.say(&3u32.to_be_bytes());
+    wire.say(&option(option::EXPORT_NAME, b"disk"));
     let writes = flag::SEND_TRIM | flag::SEND_WRITE_ZEROES | flag::SEND_FAST_ZERO;
-    assert_eq!(export.flags(false), ALL_FLAGS & !writes | flag::READ_ONLY);
+    assert!(wire.sent.ends_with(&(ALL_FLAGS & !writes | flag::READ_ONLY).to_be_bytes()));
 }
 
 #[test]
 fn the_old_option_names_the_export_and_ends_the_negotiation() {
     for (flags, zeroes) in [(0u32, 124), (1, 124), (2, 0), (3, 0)] {
-        let mut wire = Wire::new(Settings::default());
+        let mut wire = Wire::new(TlsPolicy::Off);
         wire.say(&flags.to_be_bytes());
         wire.sent.clear();
         wire.say(&option(option::EXPORT_NAME, b"disk"));
@@ -90,7 +93,7 @@ fn the_old_option_names_the_export_and_ends_the_negotiation() {
 
 #[test]
 fn the_list_has_every_export_and_takes_no_data() {
-    let (_, replies) = haggle(Settings::default(), 3, &[option(option::LIST, &[])]);
+    let (_, replies) = haggle(TlsPolicy::Off, 3, &[option(option::LIST, &[])]);
     let mut server = 4u32.to_be_bytes().to_vec();
     server.extend_from_slice(b"diskfor tests");
     assert_eq!(replies, [(option::LIST, reply::SERVER, server), (option::LIST, reply::ACK, Vec::new())]);
@@ -152,7 +155,7 @@ fn allocation_is_told_only_if_the_last_selection_was_for_the_same_export() {
         let mut options = vec![option(option::STRUCTURED_REPLY, &[])];
         options.extend(selections);
         options.push(option(option::GO, &go("disk", &[])));
-        let (mut wire, _) = haggle(Settings::default(), 3, &options);
+        let (mut wire, _) = haggle(TlsPolicy::Off, 3, &options);
         wire.say(&request(command::BLOCK_STATUS, 0, 1, 0, 4096));
         assert_eq!(errors(&wire.sent), [(1, if allowed { 0 } else { 22 })], "{} options", options.len());
     }
@@ -160,7 +163,7 @@ fn allocation_is_told_only_if_the_last_selection_was_for_the_same_export() {
 
 #[test]
 fn abort_is_acknowledged_and_ends_it() {
-    let (wire, replies) = haggle(Settings::default(), 3, &[option(option::ABORT, b"ignored")]);
+    let (wire, replies) = haggle(TlsPolicy::Off, 3, &[option(option::ABORT, b"ignored")]);
     assert_eq!(replies, [(option::ABORT, reply::ACK, Vec::new())]);
     assert!(wire.session.is_finished());
 }
@@ -185,7 +188,7 @@ fn who_breaks_the_protocol_is_cut_off() {
         // Without fixed newstyle only the name may be said.
         (2, option(option::LIST, &[])),
     ] {
-        let mut wire = Wire::new(Settings::default());
+        let mut wire = Wire::new(TlsPolicy::Off);
         wire.say(&flags.to_be_bytes());
         wire.say(&bytes);
         assert!(wire.session.is_finished(), "flags {flags}, {:?}", &bytes[..bytes.len().min(20)]);
@@ -194,7 +197,7 @@ fn who_breaks_the_protocol_is_cut_off() {
 
 #[test]
 fn options_without_end_are_cut_off() {
-    let mut wire = Wire::new(Settings::default());
+    let mut wire = Wire::new(TlsPolicy::Off);
     wire.say(&3u32.to_be_bytes());
     for _ in 0..=crate::limits::OPTIONS_MAX {
         wire.say(&option(option::LIST, &[]));
@@ -204,7 +207,7 @@ fn options_without_end_are_cut_off() {
 
 #[test]
 fn refusals_carry_their_reason() {
-    let mut wire = Wire::new(Settings::default());
+    let mut wire = Wire::new(TlsPolicy::Off);
     wire.say(&3u32.to_be_bytes());
     wire.sent.clear();
     for (refusal, kind) in [
@@ -219,7 +222,7 @@ fn refusals_carry_their_reason() {
         let n = scatter(&vectors, &bytes);
         let mut events = Vec::new();
         wire.session.received(n, &mut events);
-        assert!(matches!(&events[..], [Event::Attach { name }] if name == "disk"));
+        assert!(matches!(&events[..], [Event::Attach { wanted }] if wanted.disk == "disk"));
         assert!(!wire.session.wants_receive(), "nothing is read while the server owes an answer");
         wire.session.export(Err(refusal.clone()));
         wire.transmit();
@@ -229,4 +232,48 @@ fn refusals_carry_their_reason() {
         let len = take.u32() as usize;
         assert!(len <= 4096 && refusal.to_string().as_bytes().starts_with(take.bytes(len)));
     }
+}
+
+#[test]
+fn options_behind_the_name_are_told_with_it_and_those_not_understood_are_refused_at_once() {
+    for (name, expected) in [
+        ("disk", Some(("disk", None))),
+        ("disk@error-after=30s", Some(("disk", Some(30)))),
+        ("@error-after=5m", Some(("", Some(300)))),
+        ("disk@x=1", None),
+        ("disk@error-after=1s", None),
+    ] {
+        for number in [option::GO, option::INFO] {
+            let mut wire = Wire::new(TlsPolicy::Off);
+            wire.say(&3u32.to_be_bytes());
+            wire.sent.clear();
+            let mut vectors = Vec::new();
+            wire.session.receive_vectors(&mut vectors);
+            let n = scatter(&vectors, &option(number, &go(name, &[])));
+            let mut events = Vec::new();
+            wire.session.received(n, &mut events);
+            let wanted = match &events[..] {
+                [] => None,
+                [Event::Attach { wanted }] if number == option::GO => Some(wanted),
+                [Event::Describe { wanted }] if number == option::INFO => Some(wanted),
+                other => panic!("{name}: {other:?}"),
+            };
+            let wanted =
+                wanted.map(|wanted| (wanted.disk.as_str(), wanted.error_after.map(|time| time.as_secs())));
+            assert_eq!(wanted, expected, "{name}");
+            if expected.is_none() {
+                wire.transmit();
+                let mut take = Take(&wire.sent);
+                assert_eq!(
+                    (take.u64(), take.u32(), take.u32()),
+                    (OPTION_REPLY_MAGIC, number, reply::ERR_UNKNOWN)
+                );
+                assert!(wire.session.wants_receive(), "the client may ask again");
+            }
+        }
+    }
+    let mut wire = Wire::new(TlsPolicy::Off);
+    wire.say(&3u32.to_be_bytes());
+    wire.say(&option(option::EXPORT_NAME, b"disk@x=1"));
+    assert!(wire.session.is_finished(), "this option has no reply");
 }

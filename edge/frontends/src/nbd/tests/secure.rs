@@ -100,7 +100,7 @@ fn say(wire: &mut Wire, tls: &mut ClientConnection, mut bytes: &[u8]) -> Vec<u8>
 
 /// A wire that has just been told to start TLS.
 fn upgraded(policy: TlsPolicy) -> Wire {
-    let mut wire = Wire::new(Settings { tls: policy });
+    let mut wire = Wire::new(policy);
     wire.say(&3u32.to_be_bytes());
     wire.say(&option(option::STRUCTURED_REPLY, &[]));
     wire.sent.clear();
@@ -140,7 +140,7 @@ fn a_conversation_under_tls_is_the_same_conversation() {
 #[test]
 fn without_tls_a_server_that_requires_it_tells_nothing() {
     let authority = Authority::new();
-    let mut wire = Wire::new(Settings { tls: TlsPolicy::Required(identity(&authority, None)) });
+    let mut wire = Wire::new(TlsPolicy::Required(identity(&authority, None)));
     wire.say(&3u32.to_be_bytes());
     wire.sent.clear();
     for number in [option::LIST, option::GO, option::INFO, option::STRUCTURED_REPLY, 99] {
@@ -155,7 +155,7 @@ fn without_tls_a_server_that_requires_it_tells_nothing() {
 #[test]
 fn bytes_sent_ahead_of_tls_end_the_connection() {
     let authority = Authority::new();
-    let mut wire = Wire::new(Settings { tls: TlsPolicy::Allowed(identity(&authority, None)) });
+    let mut wire = Wire::new(TlsPolicy::Allowed(identity(&authority, None)));
     wire.say(&3u32.to_be_bytes());
     wire.say(&[option(option::STARTTLS, &[]), option(option::LIST, &[])].concat());
     assert!(!wire.session.is_encrypted() && wire.session.is_finished());

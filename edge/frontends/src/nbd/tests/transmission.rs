@@ -5,7 +5,7 @@ use base::request::RequestError;
 
 /// Says one request without payload to an attached wire and gives the errors of the answers.
 fn ask(structured: bool, read_only: bool, bytes: &[u8]) -> Vec<(u64, u32)> {
-    let mut wire = Wire::new(Settings::default());
+    let mut wire = Wire::new(TlsPolicy::Off);
     wire.export.read_only = read_only;
     wire.attach(structured);
     wire.say(bytes);
@@ -202,7 +202,7 @@ fn answers_may_come_in_any_order() {
 
 /// The descriptors in the answer to a question about allocation.
 fn status(flags: u16, len: u32, runs: Vec<StatusRun>) -> Vec<(u32, u32)> {
-    let mut wire = Wire::new(Settings::default());
+    let mut wire = Wire::new(TlsPolicy::Off);
     wire.export.size = 64 << 40;
     wire.attach(true);
     wire.held = true;
@@ -260,7 +260,7 @@ fn a_draining_session_refuses_what_is_new_and_finishes_what_is_not() {
     assert!(wire.session.is_finished());
     assert_eq!(wire.disk[0], 0);
 
-    let mut early = Wire::new(Settings::default());
+    let mut early = Wire::new(TlsPolicy::Off);
     early.say(&3u32.to_be_bytes());
     early.session.drain();
     assert!(early.session.is_finished());

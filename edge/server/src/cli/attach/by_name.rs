@@ -99,7 +99,8 @@ fn check_name(name: &str) -> Result<(), Failure> {
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     match !name.is_empty() && name.bytes().all(is_fine) && name.parse::<IpAddr>().is_err() {
         true => Ok(()),
-        false => Err(Failure::usage(format!("`{}` is no name for hosts", name.escape_default()))),
+        false => Err(Failure::usage(format!("invalid host name `{}`", name.escape_default()))
+            .hint("use letters, digits, `-`, `.` and `_`, and no IP address")),
     }
 }
 
@@ -122,7 +123,7 @@ fn doors(hosts: &[(&str, &str, &[String])]) -> Result<(u16, Vec<IpAddr>, Vec<Str
         *ports.entry(address.port()).or_default() += 1;
     }
     let Some((port, _)) = ports.into_iter().max_by_key(|(_, count)| *count) else {
-        return Err(Failure::refused("no host serves NBD where others reach it").hint(
+        return Err(Failure::refused("no host serves NBD at an address that other machines reach").hint(
             "add an address such as \"10.0.0.1:10809\" to [listen] nbd of every host's configuration",
         ));
     };
@@ -131,7 +132,7 @@ fn doors(hosts: &[(&str, &str, &[String])]) -> Result<(u16, Vec<IpAddr>, Vec<Str
         match address {
             Some(address) if address.port() == port => addresses.push(address.ip()),
             Some(address) => left_out.push(format!("host {name} has port {}", address.port())),
-            None => left_out.push(format!("host {name} serves NBD nowhere that others reach")),
+            None => left_out.push(format!("host {name} serves NBD at no address that other machines reach")),
         }
     }
     Ok((port, addresses, left_out))
@@ -145,7 +146,8 @@ fn credentials(shell: &Shell<'_>) -> Result<PathBuf, Failure> {
     };
     let of_person = || shell.identity.clone().or_else(security::usual_folder);
     let folder = of_host.filter(|folder| folder.exists()).or_else(of_person);
-    folder.ok_or_else(|| Failure::usage("no folder of a certificate is known: name it with --credentials"))
+    folder
+        .ok_or_else(|| Failure::usage("the folder of the certificate is unknown: name it with --credentials"))
 }
 
 fn by_name(
@@ -217,7 +219,10 @@ mod tests {
                 .expect("two of them");
         assert_eq!(port, 10809);
         assert_eq!(addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>(), ["10.0.0.1", "10.0.0.2"]);
-        assert_eq!(left_out, ["host c has port 1", "host d serves NBD nowhere that others reach"]);
+        assert_eq!(
+            left_out,
+            ["host c has port 1", "host d serves NBD at no address that other machines reach"]
+        );
         let failure = doors(&[("d", peers, &d)]).expect_err("nobody reaches it");
         assert!(failure.error.contains("no host serves NBD"), "{failure}");
     }

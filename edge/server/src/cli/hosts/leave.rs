@@ -27,7 +27,7 @@ pub async fn run(shell: &mut Shell<'_>, dry_run: bool, yes: bool) -> Result<(), 
     let removed = tokio::select! {
         removed = emptied_and_out(shell, &own.name, &begin) => removed?,
         _ = tokio::signal::ctrl_c() => {
-            return Err(Failure::new(Code::Failed, format!("host {} is being emptied still, and stays in the cluster", own.name))
+            return Err(Failure::new(Code::Failed, format!("host {} is still being emptied, and remains in the cluster", own.name))
                 .hint(format!("go on: `drystone host leave`; call it off: `drystone host maintenance {} --end`", own.name)));
         }
     };

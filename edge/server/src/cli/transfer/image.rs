@@ -131,7 +131,7 @@ fn format_of(file: &Path, given: Option<Format>, head: &[u8], is_device: bool) -
     let extension = file.extension().and_then(|end| end.to_str()).unwrap_or_default();
     let by_name = if is_device { Some(Format::Raw) } else { Format::of_extension(extension) };
     let Some(format) = by_name else {
-        return Err(Failure::usage(format!("the name of {shown} does not tell its format"))
+        return Err(Failure::usage(format!("the name of {shown} does not tell the format of the image"))
             .hint("add `--format`: raw, qcow2, vmdk, vhdx, vpc or vdi"));
     };
     match Format::resembled(head).filter(|other| *other != format && !extension.eq_ignore_ascii_case("raw")) {

@@ -83,7 +83,7 @@ impl Node {
         if from_elsewhere {
             let folder = shell.identity.clone().or_else(security::usual_folder);
             let folder: PathBuf = folder.ok_or_else(|| {
-                Failure::usage("no folder of a certificate is known: name it with --identity")
+                Failure::usage("the folder of the certificate is unknown: name it with --identity")
             })?;
             let folder = folder.display().to_string().replace(',', ",,");
             object = Some(format!("tls-creds-x509,id={TLS},endpoint=client,dir={folder}"));

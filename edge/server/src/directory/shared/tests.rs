@@ -133,13 +133,10 @@ async fn a_watch_goes_on_where_it_was() {
         let first = shared.watch(None).await.expect("it answers");
         assert!(first.is_complete && keys(&first) == ["a"], "{place}: {first:?}");
         assert_eq!(cluster_of(&first), Ok(ClusterId(7)), "{place}");
-        let waiting = tokio::spawn({
-            let (shared, revision) = (shared.clone(), first.revision);
-            async move { shared.watch(Some(revision)).await }
-        });
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        done(shared, vec![set("b", 0, 2)]).await;
-        let second = waiting.await.expect("no panic").expect("it answers");
+        // The watch begins first: what is joined begins in order.
+        let (second, _) =
+            tokio::join!(shared.watch(Some(first.revision)), done(shared, vec![set("b", 0, 2)]));
+        let second = second.expect("it answers");
         assert!(!second.is_complete && keys(&second) == ["b"], "{place}: {second:?}");
         done(shared, vec![remove("a", version)]).await;
         let third = shared.watch(Some(second.revision)).await.expect("it answers");
@@ -282,15 +279,11 @@ async fn a_store_whose_records_move_takes_no_change_and_tells_who_waits() {
     assert!(matches!(&held, Outcome::Unwritten { why } if why.contains("moving")), "{held:?}");
     drop(hold);
     assert_eq!(done(&shared, vec![set("disks/1", 1, 2)]).await, 2, "they did not move after all");
-    let waiting = {
-        let shared = shared.clone();
-        tokio::spawn(async move { shared.watch(Some(2)).await })
-    };
     let hold = store.hold().expect("nobody holds it");
-    tokio::time::sleep(Duration::from_millis(50)).await;
     let begun = std::time::Instant::now();
-    hold.keep();
-    waiting.await.expect("it ends").expect("it answers");
+    // The watch begins first: what is joined begins in order.
+    let (waiting, ()) = tokio::join!(shared.watch(Some(2)), async { hold.keep() });
+    waiting.expect("it answers");
     assert!(begun.elapsed() < crate::limits::WATCH_WAIT, "whoever waits is answered");
     let late = shared.commit(vec![set("disks/2", 0, 1)]).await;
     assert!(matches!(late, Outcome::Unwritten { .. }), "never again: {late:?}");

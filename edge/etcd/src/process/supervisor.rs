@@ -20,7 +20,7 @@ const RETRY_MAX: Duration = Duration::from_secs(30);
 /// A log that is larger at a start is put aside.
 const LOG_MAX: u64 = 16 << 20;
 
-/// A folder that nobody else keeps.
+/// A folder that nobody else supervises.
 #[derive(Debug)]
 pub struct Lock {
     folder: Folder,
@@ -43,18 +43,18 @@ impl Lock {
     }
 }
 
-/// Keeps the process of a folder as the folder says. The process ends when this is dropped.
-pub struct Keeper {
+/// Runs the process of a folder as the folder says. The process ends when this is dropped.
+pub struct Supervisor {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Keeper {
+impl Supervisor {
     /// Begins; `report` is told in words what goes wrong, and what is done.
     ///
     /// # Errors
     /// When no thread can be made.
-    pub fn begin(lock: Lock, report: impl FnMut(String) + Send + 'static) -> io::Result<Keeper> {
+    pub fn begin(lock: Lock, report: impl FnMut(String) + Send + 'static) -> io::Result<Supervisor> {
         let (stop, stopped) = channel();
         // A thread of its own, for the process is told to end when the thread that made it has ended.
         let thread = std::thread::Builder::new().name("etcd".to_owned()).spawn(move || {
@@ -62,11 +62,11 @@ impl Keeper {
                 Running { lock, report, child: None, started: None, retry: RETRY_MIN, due: Instant::now() };
             member.keep(&stopped);
         })?;
-        Ok(Keeper { stop: Some(stop), thread: Some(thread) })
+        Ok(Supervisor { stop: Some(stop), thread: Some(thread) })
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Supervisor {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {

@@ -1,0 +1,223 @@
+//! The table of the API: for each route its method, path, right and handler.
+//!
+//! The table is all that the router serves and all that `access` asks, so a route without a right cannot be written. A
+//! handler's own path stands beside it for the OpenAPI document, and both must agree.
+
+use super::access::Need;
+use super::{Document, handlers, metrics};
+use crate::control::Control;
+use axum::Json;
+use axum::http::Method;
+use axum::routing::{MethodRouter, get};
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use trust::Action::{self, ActAsHost, ChangeCluster, ChangeDisk, GiveCertificates, Operate, See};
+use utoipa::OpenApi;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+use utoipa_axum::routes;
+
+/// One route.
+pub(super) struct Route {
+    pub(super) method: &'static str,
+    /// With names for its variable parts: `/api/v1/disks/{name}`.
+    pub(super) path: &'static str,
+    pub(super) need: Need,
+    handler: Handler,
+}
+
+enum Handler {
+    /// The OpenAPI document tells it.
+    Documented(Box<UtoipaMethodRouter<Arc<Control>>>),
+    Plain(Box<MethodRouter<Arc<Control>>>),
+}
+
+/// A route that needs a right.
+fn right(name: &'static str, action: Action, handler: UtoipaMethodRouter<Arc<Control>>) -> Route {
+    documented(name, Need::Right(action), handler)
+}
+
+/// A route of the document. Panics where the handler says another method or path of itself.
+fn documented(name: &'static str, need: Need, handler: UtoipaMethodRouter<Arc<Control>>) -> Route {
+    let (method, path) = split(name);
+    let told: Vec<&String> = handler.1.paths.keys().collect();
+    assert!(told == [path], "{name}: its handler is of {told:?}");
+    assert!(methods_of(&handler.1.paths[path]) == [method], "{name}: its handler takes another method");
+    Route { method, path, need, handler: Handler::Documented(Box::new(handler)) }
+}
+
+/// A route that the document does not tell, for whoever may see the cluster.
+fn plain(name: &'static str, handler: MethodRouter<Arc<Control>>) -> Route {
+    let (method, path) = split(name);
+    Route { method, path, need: Need::Right(See), handler: Handler::Plain(Box::new(handler)) }
+}
+
+fn split(name: &'static str) -> (&'static str, &'static str) {
+    name.split_once(' ').expect("a route is a method and a path")
+}
+
+/// The methods that the document tells of a path.
+fn methods_of(item: &utoipa::openapi::PathItem) -> Vec<&'static str> {
+    let all = [
+        ("GET", &item.get),
+        ("POST", &item.post),
+        ("PUT", &item.put),
+        ("PATCH", &item.patch),
+        ("DELETE", &item.delete),
+    ];
+    all.into_iter().filter(|(_, operation)| operation.is_some()).map(|(method, _)| method).collect()
+}
+
+/// Every route.
+#[rustfmt::skip]
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        right("GET /api/v1/host", See, routes!(handlers::host)),
+        right("GET /api/v1/hosts", See, routes!(handlers::hosts)),
+        right("DELETE /api/v1/hosts/{name}", ChangeCluster, routes!(handlers::remove_host)),
+        right("POST /api/v1/hosts/{name}/maintenance", ChangeCluster, routes!(handlers::begin_maintenance)),
+        right("DELETE /api/v1/hosts/{name}/maintenance", ChangeCluster, routes!(handlers::end_maintenance)),
+        right("GET /api/v1/health", See, routes!(handlers::health)),
+        right("GET /api/v1/health/silences", See, routes!(handlers::silences)),
+        right("POST /api/v1/health/silences", Operate, routes!(handlers::silence)),
+        right("DELETE /api/v1/health/silences", Operate, routes!(handlers::unsilence)),
+        right("GET /api/v1/cluster/local", See, routes!(handlers::local)),
+        right("POST /api/v1/cluster", ChangeCluster, routes!(handlers::found_cluster)),
+        right("POST /api/v1/cluster/copy", ActAsHost, routes!(handlers::copy)),
+        right("POST /api/v1/cluster/rebuild-directory", ChangeCluster, routes!(handlers::rebuild_directory)),
+        right("GET /api/v1/cluster/directory", See, routes!(handlers::directory)),
+        right("GET /api/v1/cluster/versions", See, routes!(handlers::versions)),
+        right("POST /api/v1/cluster/upgrade", ChangeCluster, routes!(handlers::upgrade)),
+        right("GET /api/v1/cluster/settings", See, routes!(handlers::settings)),
+        right("PATCH /api/v1/cluster/settings", ChangeCluster, routes!(handlers::change_settings)),
+        right("GET /api/v1/cluster/balance", See, routes!(handlers::balance)),
+        right("GET /api/v1/events", See, routes!(handlers::events)),
+        right("GET /api/v1/cluster/events", See, routes!(handlers::all_events)),
+        right("POST /api/v1/what-if", See, routes!(handlers::what_if)),
+        right("GET /api/v1/resync", See, routes!(handlers::resync)),
+        right("GET /api/v1/support", Operate, routes!(handlers::support)),
+        right("GET /api/v1/support/hosts/{name}", Operate, routes!(handlers::support_of)),
+        right("GET /api/v1/cluster/devices", See, routes!(handlers::all_devices)),
+        right("GET /api/v1/devices", See, routes!(handlers::devices)),
+        right("POST /api/v1/devices", ChangeCluster, routes!(handlers::add_devices)),
+        right("DELETE /api/v1/devices/{id}", ChangeCluster, routes!(handlers::remove_device)),
+        right("POST /api/v1/devices/replace", ChangeCluster, routes!(handlers::replace_device)),
+        right("POST /api/v1/devices/evacuate", ChangeCluster, routes!(handlers::evacuate_device)),
+        right("POST /api/v1/devices/keep", ChangeCluster, routes!(handlers::keep_device)),
+        right("GET /api/v1/disks", See, routes!(handlers::disks)),
+        right("POST /api/v1/disks", ChangeDisk, routes!(handlers::create_disk)),
+        right("GET /api/v1/disks/{name}", See, routes!(handlers::disk)),
+        // To say who may attach needs `ChangeCluster` besides: the handler looks at the body.
+        right("PATCH /api/v1/disks/{name}", ChangeDisk, routes!(handlers::change_disk)),
+        right("DELETE /api/v1/disks/{name}", ChangeDisk, routes!(handlers::delete_disk)),
+        right("POST /api/v1/disks/{name}/import", ChangeDisk, routes!(handlers::begin_import)),
+        right("POST /api/v1/disks/{name}/import/end", ChangeDisk, routes!(handlers::end_import)),
+        right("GET /api/v1/disks/{name}/histograms", See, routes!(handlers::histograms)),
+        right("GET /api/v1/policies", See, routes!(handlers::policies)),
+        right("POST /api/v1/policies", ChangeDisk, routes!(handlers::create_policy)),
+        right("GET /api/v1/policies/{name}", See, routes!(handlers::policy)),
+        right("DELETE /api/v1/policies/{name}", ChangeDisk, routes!(handlers::delete_policy)),
+        right("GET /api/v1/top", See, routes!(handlers::top)),
+        right("POST /api/v1/tokens", GiveCertificates, routes!(handlers::make_token)),
+        documented("POST /api/v1/join", Need::Token, routes!(handlers::join)),
+        right("GET /api/v1/certificates", See, routes!(handlers::certificates)),
+        right("POST /api/v1/certificates/renew", GiveCertificates, routes!(handlers::renew_all)),
+        right("POST /api/v1/certificates/host", ActAsHost, routes!(handlers::renew_host)),
+        right("POST /api/v1/authorities", GiveCertificates, routes!(handlers::add_authority)),
+        right("DELETE /api/v1/authorities/{fingerprint}", GiveCertificates, routes!(handlers::drop_authority)),
+        right("GET /api/v1/people", See, routes!(handlers::people)),
+        right("DELETE /api/v1/people/{name}", GiveCertificates, routes!(handlers::remove_person)),
+        plain("GET /api/v1/openapi.json", get(openapi)),
+        plain("GET /metrics", get(metrics::metrics)),
+    ]
+}
+
+/// The router of the table, what each route needs, and the document.
+pub(super) fn assemble() -> (OpenApiRouter<Arc<Control>>, Rights) {
+    let mut router = OpenApiRouter::with_openapi(Document::openapi());
+    let mut rights = Rights::default();
+    for Route { method, path, need, handler } in table() {
+        let former = rights.0.insert((method, path), need);
+        assert!(former.is_none(), "{method} {path} is in the table twice");
+        router = match handler {
+            Handler::Documented(handler) => router.routes(*handler),
+            Handler::Plain(handler) => router.route(path, *handler),
+        };
+    }
+    (router, rights)
+}
+
+/// The OpenAPI document.
+pub fn document() -> &'static utoipa::openapi::OpenApi {
+    static DOCUMENT: OnceLock<utoipa::openapi::OpenApi> = OnceLock::new();
+    DOCUMENT.get_or_init(|| assemble().0.split_for_parts().1)
+}
+
+async fn openapi() -> Json<&'static utoipa::openapi::OpenApi> {
+    Json(document())
+}
+
+/// What each route needs.
+#[derive(Debug, Default)]
+pub struct Rights(BTreeMap<(&'static str, &'static str), Need>);
+
+impl Rights {
+    /// What a request needs, by the path of its route. What is not served is answered to those alone who could be answered
+    /// anything: to whoever may see where it would only be read, else to whoever changes the cluster.
+    pub fn need(&self, method: &Method, path: Option<&str>) -> Need {
+        let is_read = [Method::GET, Method::HEAD].contains(method);
+        let method = if is_read { "GET" } else { method.as_str() };
+        let known = path.and_then(|path| self.0.get(&(method, path)));
+        match known {
+            Some(need) => *need,
+            None => Need::Right(if is_read { See } else { ChangeCluster }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_of_the_document_is_in_the_table_and_the_other_way_round() {
+        let mut told: Vec<(&str, &str)> = Vec::new();
+        for (path, item) in &document().paths.paths {
+            told.extend(methods_of(item).into_iter().map(|method| (method, path.as_str())));
+        }
+        told.extend([("GET", "/api/v1/openapi.json"), ("GET", "/metrics")]);
+        told.sort_unstable();
+        let rights = assemble().1;
+        let table: Vec<(&str, &str)> = rights.0.keys().copied().collect();
+        let mut sorted = table.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, told);
+    }
+
+    #[test]
+    fn who_only_sees_changes_nothing() {
+        for Route { method, path, need, .. } in table() {
+            // A forecast is asked for with a body, and changes nothing.
+            let is_read = method == "GET" || path == "/api/v1/what-if";
+            assert!(is_read || need != Need::Right(See), "{method} {path}");
+            let is_for_all = [Need::Right(See), Need::Right(Operate)].contains(&need);
+            assert!(!is_read || is_for_all, "{method} {path}");
+        }
+        let open = table().into_iter().filter(|route| route.need == Need::Token).map(|route| route.path);
+        assert_eq!(
+            open.collect::<Vec<_>>(),
+            ["/api/v1/join"],
+            "without a certificate there is no other way in"
+        );
+    }
+
+    #[test]
+    fn a_head_needs_what_its_get_does_and_what_is_not_served_stays_closed() {
+        let rights = assemble().1;
+        let need = |method: Method, path: Option<&str>| rights.need(&method, path);
+        assert_eq!(need(Method::HEAD, Some("/api/v1/support")), Need::Right(Operate));
+        assert_eq!(need(Method::GET, None), Need::Right(See));
+        assert_eq!(need(Method::POST, None), Need::Right(ChangeCluster));
+        assert_eq!(need(Method::PUT, Some("/api/v1/disks")), Need::Right(ChangeCluster));
+        assert_eq!(need(Method::POST, Some("/api/v1/join/more")), Need::Right(ChangeCluster));
+    }
+}
