@@ -45,7 +45,8 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A cluster: hosts that share one datastore. Random, set when the first device is formatted.
+    /// A cluster: hosts that share one datastore. Random, drawn when its first host is founded, and written into every
+    /// superblock.
     ClusterId: u128, 32;
     /// A host of a cluster.
     HostId: u128, 32;
@@ -65,7 +66,8 @@ ids! {
 impl RequestTag {
     const COUNTER: u64 = (1 << 32) - 1;
 
-    /// The first tag of a node in that start of its process. Where the counting begins is as good as random.
+    /// The first tag of a node in that incarnation. The counter begins at a hash of both, so that tags of two incarnations
+    /// hardly ever meet.
     pub fn first(node: NodeId, incarnation: u64) -> RequestTag {
         let fold = |bits: u128| (bits >> 64) as u64 ^ bits as u64;
         let source = mix(fold(node.host.0) ^ u64::from(node.shard));

@@ -1,9 +1,10 @@
-//! Disks that stand on the devices of the only host of a cluster and in no record: its directory was lost.
+//! Disks that the only host of a cluster finds on its devices after its directory was lost.
 //!
-//! A component tells the name, size, policy and shape of its disk, the greatest epoch that it promised, and how far its changes
-//! are decided. That is enough where a host stands alone: nobody else can have owned the disk since. Of the copies of a place the one
-//! that is furthest counts, and the others are filled from it. Must never be asked where other hosts may know more: there the
-//! directory is [rebuilt](crate::rebuild) from what they kept.
+//! A component carries its disk's label, the greatest epoch that it promised, and the watermark up to which its
+//! changes are decided. That is enough where a host stands alone, because no other host can have owned the disk
+//! since. In each place the copy that is furthest ahead becomes active, and the others are filled from it. Must never
+//! be used where other hosts may know more: there the directory is [rebuilt](crate::rebuild) from the copies that
+//! they kept.
 
 use crate::attaching::Access;
 use crate::disk::{Disagreement, DiskRecord, DiskState};
@@ -12,7 +13,7 @@ use layout::Layout;
 use placement::{Percent, Policy};
 use replication::{Ceiling, Member, Role, Roster, Standing};
 
-/// Epochs that a host of release 0.1 can have counted, one at each start. Its components promised none.
+/// Epochs that a host of release 0.1 can have used, one at each start. Its components promised none.
 const EPOCHS_BEFORE_PROMISES: u32 = 1 << 24;
 
 /// A component that was found.
@@ -26,7 +27,7 @@ pub struct Found {
     pub place: u16,
     /// The greatest epoch that it promised.
     pub promised: u32,
-    /// Up to which all its changes are decided.
+    /// Its watermark: all its changes up to this one are decided.
     pub watermark: WriteId,
 }
 
@@ -53,7 +54,7 @@ impl Adopted {
     /// Its record, with no version and no owner yet.
     ///
     /// # Errors
-    /// When what the components tell does not fit together.
+    /// When the components' labels contradict one another.
     pub fn record(self) -> Result<DiskRecord, Disagreement> {
         let promised = self.components.iter().map(|one| one.promised).max().unwrap_or(0);
         let epoch = if promised == 0 { EPOCHS_BEFORE_PROMISES } else { promised };
@@ -135,7 +136,7 @@ mod tests {
             [1, 2, 3].map(|id| standing(&record, id)),
             [Standing::Active, Standing::Stale, Standing::Stale]
         );
-        // Of equals one counts: the others are filled, which changes nothing on them.
+        // Of equal copies one becomes active. The others are filled from it, which changes nothing on them.
         let record = adopted(vec![found(1, 4, 90), found(2, 4, 90)]);
         assert_eq!([1, 2].map(|id| standing(&record, id)), [Standing::Stale, Standing::Active]);
     }

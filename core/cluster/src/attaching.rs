@@ -1,8 +1,9 @@
-//! Who may attach to a disk, and at which hosts its clients are: the rules.
+//! Rules of attaching: who may attach to a disk, and at which hosts.
 //!
-//! A disk is attached at one host at a time unless it is shared. That guards people against mounting a file system twice; data
-//! do not depend on it, for the owner of a disk serialises all clients wherever they are. So a claim may be passed over when
-//! its holder is known to have ended. Must know nothing of connections, certificates or the directory.
+//! A disk is attached at one host at a time unless it is shared. The rule keeps people from mounting a file system
+//! twice. Data does not depend on it, because the owner of a disk serialises all clients wherever they are. So a
+//! claim is ignored once its holder is known to have ended. Must know nothing of connections, certificates or the
+//! directory.
 
 use base::HostId;
 use std::collections::BTreeSet;
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 pub struct Access {
     /// Whether clients of several hosts may have it at once.
     pub is_shared: bool,
-    /// Who may; nothing: whoever may attach to disks at all.
+    /// Who may attach. None: everybody who may attach to disks at all.
     pub limit: Option<Limit>,
 }
 
@@ -28,22 +29,23 @@ pub struct Limit {
 /// Who wants to attach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guest<'a> {
-    /// Somebody on the host itself who shows nothing: at its socket, or at loopback.
+    /// A client on the host itself without a certificate, at its socket or at loopback.
     Here,
-    /// Who shows the certificate of a host.
+    /// A client with the certificate of a host.
     Host(HostId),
     /// A person.
     Person(&'a str),
-    /// Who shows something that the cluster does not know.
+    /// A client with a certificate that the cluster does not know.
     Stranger,
 }
 
 impl Access {
-    /// Whether somebody may attach at host `at`.
+    /// Whether this client may attach at host `at`.
     pub fn admits(&self, guest: Guest<'_>, at: HostId) -> bool {
         let Some(limit) = &self.limit else { return true };
         match guest {
-            // People who are named are named for the network: what runs on a host is kept out by naming other hosts.
+            // A list of people restricts access over the network. Clients on a host are kept out by listing other
+            // hosts.
             Guest::Here => limit.hosts.is_empty() || limit.hosts.contains(&at),
             Guest::Host(host) => limit.hosts.contains(&host),
             Guest::Person(name) => limit.people.contains(name),
@@ -52,21 +54,21 @@ impl Access {
     }
 }
 
-/// One start of a host whose clients have a disk.
+/// One incarnation of a host whose clients have a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Claim {
     /// The host.
     pub host: HostId,
-    /// Which start of it.
+    /// The incarnation.
     pub incarnation: u64,
 }
 
-/// What becomes of a host that wants to let clients in.
+/// Whether a host may let clients attach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {
-    /// It may: the record names it.
+    /// It may: the record names the host already.
     Held,
-    /// It may, once the record says this.
+    /// It may once the record holds these claims.
     Take(Vec<Claim>),
     /// Another host has the disk.
     Taken(Claim),
@@ -85,7 +87,7 @@ pub fn enter(claims: &[Claim], me: Claim, is_shared: bool, is_void: impl Fn(&Cla
     }
 }
 
-/// What is left of the claims when a host has no client any more; nothing when it had none.
+/// The claims without a host that has no client any more. None when the host had no claim.
 pub fn leave(claims: &[Claim], host: HostId) -> Option<Vec<Claim>> {
     let left: Vec<Claim> = claims.iter().filter(|claim| claim.host != host).copied().collect();
     (left.len() < claims.len()).then_some(left)
@@ -107,7 +109,7 @@ mod tests {
         assert_eq!(enter(&[me], me, false, alive), Admission::Held);
         assert_eq!(enter(&[other], me, false, alive), Admission::Taken(other));
         assert_eq!(enter(&[other], me, true, alive), Admission::Take(vec![other, me]));
-        // Whoever is there with others stays when sharing ends; nobody else comes.
+        // Hosts that share the disk keep it when sharing ends. No other host gets it.
         assert_eq!(enter(&[other, me], me, false, alive), Admission::Held);
         assert_eq!(enter(&[me, other], claim(3, 1), false, alive), Admission::Taken(me));
     }
@@ -117,7 +119,7 @@ mod tests {
         let (me, other) = (claim(1, 10), claim(2, 20));
         let is_gone = |claim: &Claim| *claim == other;
         assert_eq!(enter(&[other], me, false, is_gone), Admission::Take(vec![me]));
-        // Nor does one of a former start of the host itself.
+        // A claim of a former incarnation of the host itself does not keep it out either.
         assert_eq!(enter(&[claim(1, 9)], me, false, |_| false), Admission::Take(vec![me]));
     }
 

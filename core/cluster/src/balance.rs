@@ -1,7 +1,7 @@
-//! Evening devices out: what `placement::rebalance` proposes, as components that come.
+//! Rebalancing: the moves that `placement::rebalance` proposes, as incoming components.
 //!
-//! Repairs come first: nothing new moves while a disk is not whole, a host is on its way into maintenance, or the last
-//! moves are not done, since their bytes would count twice.
+//! Repairs come first. No move begins while a disk is not whole, a host enters maintenance, or former moves are under
+//! way: the bytes of these would count twice.
 
 use crate::disk::{DiskState, Incoming, Reason};
 use crate::host::Maintenance;
@@ -13,7 +13,7 @@ use placement::{Balance, PlacedDisk, balance_of, rebalance};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Why nothing new moves.
+/// Why no move begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pause {
     /// Moves, repairs or other copies are under way.
@@ -45,7 +45,7 @@ impl fmt::Display for Pause {
     }
 }
 
-/// Decides what moves to even devices out.
+/// Decides which components move so that devices are filled evenly.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Balancer {
     balance: Balance,
@@ -54,31 +54,32 @@ pub struct Balancer {
 }
 
 impl Balancer {
-    /// How even the devices were when that was last looked at.
+    /// How evenly the devices were filled at the last decision.
     pub fn balance(&self) -> Balance {
         self.balance
     }
 
-    /// Why nothing new moves; none when nothing holds it back.
+    /// Why no move begins; none when moves may begin.
     pub fn pause(&self) -> Option<&Pause> {
         self.pause.as_ref()
     }
 
-    /// What stays uneven within the rules, in one line.
+    /// Imbalance that the rules do not allow to remove, in one line.
     pub fn stuck(&self) -> Option<&str> {
         self.stuck.as_deref()
     }
 
-    /// The next moves, each for its disk's owner. They end as repairs do: [`crate::Repairs`] finishes them. The same
+    /// The next moves, each for the owner of its disk. [`crate::Repairs`] finishes them, as it does repairs. The same
     /// arguments give the same moves.
     pub fn step(&mut self, view: &View, ids: &mut impl FnMut() -> ComponentId, seed: u64) -> Vec<Action> {
         self.pause = pause(view);
         if self.pause.is_some() {
-            // How even the devices are is told all the same: a device that is full may be what keeps disks from being whole.
+            // The imbalance is reported all the same: a full device may be the reason that disks are not whole.
             self.balance = balance_of(&view.spaces(), self.balance);
             return Vec::new();
         }
-        // Without an owner nothing is filled; who is not in use needs no load taken off either.
+        // A component is filled by its disk's owner, so disks without one do not move. A disk that is not in use
+        // causes no load anyway.
         let movable = view.disks.values().filter(|disk| {
             disk.state == DiskState::Active && disk.growth.is_none() && disk.roster.owner.is_some()
         });
@@ -187,7 +188,8 @@ mod tests {
         assert_eq!(finished.actions.len(), actions.len());
     }
 
-    /// A full device kept disks from being whole, that kept devices from being evened out, and they were said to be even.
+    /// A full device kept disks from being whole, which kept devices from being rebalanced, and the report called
+    /// them even.
     #[test]
     fn a_device_that_is_full_is_told_while_nothing_moves() {
         let mut view = cluster(2, 1);

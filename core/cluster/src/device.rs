@@ -7,30 +7,30 @@ use base::{DeviceId, GroupId, Instant, NodeId};
 pub enum DeviceState {
     /// It does.
     InService,
-    /// It was not there when its group was opened, and is whole again if it comes back.
+    /// It was missing when its group was opened, and becomes whole again if it comes back.
     Away {
         /// Since when, by the directory's clock.
         since: Instant,
     },
-    /// It failed: what stands on it is lost.
+    /// It failed: its components are lost.
     Failed {
         /// Since when, by the directory's clock.
         since: Instant,
-        /// What it did, for people.
+        /// The error, for people.
         error: String,
     },
 }
 
-/// That what stands on a device is to leave it. Until then the device serves, but takes nothing new.
+/// A request to empty a device. Until it is empty the device serves, but takes no new components.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leaving {
     /// Since when, by the directory's clock.
     pub since: Instant,
-    /// Why, for people; nothing when somebody asked for it.
+    /// Why, for people; none when somebody asked for it.
     pub fault: Option<String>,
 }
 
-/// A capacity device, as its host last told of it.
+/// A capacity device, as its host last reported it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceRecord {
     /// Its identity.
@@ -43,9 +43,9 @@ pub struct DeviceRecord {
     pub node: NodeId,
     /// Bytes that extents can take in all.
     pub capacity_bytes: u64,
-    /// Bytes of these that no extent has taken yet.
+    /// Free bytes of these.
     pub free_bytes: u64,
-    /// Bytes of the free ones that are promised to reservations.
+    /// Free bytes that are promised to reservations.
     pub reserved_bytes: u64,
     /// Components that stand on it.
     pub component_count: u32,
@@ -58,7 +58,7 @@ pub struct DeviceRecord {
 }
 
 impl DeviceRecord {
-    /// Whether it serves and takes what is new.
+    /// Whether it serves and takes new components.
     pub fn takes(&self) -> bool {
         self.state == DeviceState::InService && self.leaving.is_none()
     }

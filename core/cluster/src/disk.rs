@@ -1,14 +1,14 @@
-//! A virtual disk in the directory, and what may become of it.
+//! The record of a virtual disk in the directory, and its transitions.
 //!
-//! The layout says where the disk stands, the roster which of its components count. A component on its way in (to
-//! replace another, or as one more copy) is in the roster, so that the owner fills it, but in no layout: it is kept beside
-//! it as [`Incoming`] until it is active and takes its seat. Putting it into the layout at once was rejected: a place with
-//! four copies has no room for a fifth, and a layout would promise copies that hold nothing yet. In the same way a larger
-//! size is a [`Growth`] beside the layout until its components are there.
+//! The layout says where the disk stands, the roster which of its components are active. A component on its way in (a
+//! replacement or one more copy) is in the roster, so that the owner fills it, but in no layout. It is kept beside
+//! the layout as [`Incoming`] until it is active and takes its seat. Putting it into the layout at once was rejected:
+//! a place with four copies has no room for a fifth, and the layout would promise copies without data. In the same
+//! way a larger size is a [`Growth`] beside the layout until its components exist.
 //!
-//! Every transition leaves the record that it starts from as it is and gives the next one, with what nodes have to do
-//! *after* it is stored. All that they have to do may be done again, and follows from the record alone ([`DiskRecord::components`],
-//! [`DiskRecord::deletions`]), so that nothing is lost with the one who stored it.
+//! A transition does not change the record that it starts from. It gives the next record, and the orders that nodes
+//! carry out *after* that record is stored. All orders may be repeated, and follow from the record alone
+//! ([`DiskRecord::components`], [`DiskRecord::deletions`]). So none is lost with the host that stored the record.
 
 pub(crate) mod diverged;
 pub(crate) mod life;
@@ -38,13 +38,13 @@ pub struct DiskRecord {
     pub version: u64,
     /// Its identity.
     pub id: DiskId,
-    /// What people and guests call it.
+    /// Its name.
     pub name: String,
     /// Its size in bytes.
     pub size: u64,
-    /// What was asked for.
+    /// Its policy, as it was asked for.
     pub policy: Policy,
-    /// The share of every component that its device sets aside: the policy's, or less when that is a debt.
+    /// The share of every component that is reserved on its device: the policy's, or less while that is a debt.
     pub space_reservation: placement::Percent,
     /// Where it stands.
     pub layout: Layout,
@@ -54,50 +54,51 @@ pub struct DiskRecord {
     pub access: Access,
     /// How far it has come.
     pub state: DiskState,
-    /// Who owns it, and which components count: those of the layout, the incoming ones and the stand-ins, by place.
+    /// Its owner, and the standing of its components: those of the layout, the incoming ones and the stand-ins, by
+    /// place.
     pub roster: Roster,
     /// Components on their way in.
     pub incoming: Vec<Incoming>,
     /// Components that stand in for absent ones.
     pub stand_ins: Vec<StandIn>,
-    /// The size that it is getting.
+    /// The larger size that is being made.
     pub growth: Option<Growth>,
-    /// The size that it had: what stands between its end and there is still to be given back.
+    /// The former, larger size. The space between the end of the disk and this size is still to be freed.
     pub surplus: Option<u64>,
-    /// What the policy asks for and the disk does not have yet.
+    /// What the policy asks for and the disk lacks.
     pub debts: Vec<Debt>,
 }
 
-/// The next record, and what nodes have to do once it is stored. The `disk_label` of components is empty: whoever knows
-/// its form fills it in.
+/// The next record, and the orders for nodes once it is stored. The `disk_label` of components is empty: the layer
+/// that knows its format fills it in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transition {
     /// The record.
     pub record: DiskRecord,
     /// Components to make, and the nodes that make them.
     pub create: Vec<(NodeId, NewComponent)>,
-    /// Components whose size or reservation changes, or with which another label of the disk is to be kept.
+    /// Components whose size, reservation or label changes.
     pub update: Vec<(NodeId, NewComponent)>,
-    /// Components to delete. A node that is not there does so when it finds them in no record.
+    /// Components to delete. A node that is away does so later, when it finds that no record names them.
     pub delete: Vec<(NodeId, ComponentId)>,
 }
 
 /// Why a disk does not change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Objection {
-    /// It is being made or deleted.
-    #[error("the disk is {}", match .0 { DiskState::Creating => "being made", DiskState::Active => "there", DiskState::Deleting => "being deleted" })]
+    /// It is being created or deleted.
+    #[error("the disk is {}", match .0 { DiskState::Creating => "being created", DiskState::Active => "active", DiskState::Deleting => "being deleted" })]
     State(DiskState),
     /// It has no such component.
-    #[error("component {0} is none of the disk's")]
+    #[error("the disk has no component {0}")]
     NoComponent(ComponentId),
     /// The component is already being replaced.
     #[error("component {0} is already being replaced")]
     AlreadyReplaced(ComponentId),
-    /// The component has not all that was acknowledged yet.
+    /// The component lacks acknowledged changes.
     #[error("component {0} is not active yet")]
     NotActive(ComponentId),
-    /// Without the component, nothing of a place would be left.
+    /// No active component of the place would be left.
     #[error("component {0} is the only active one of its place")]
     LastCopy(ComponentId),
     /// The component has all that was acknowledged, or can be brought up to date.
@@ -111,13 +112,13 @@ pub enum Objection {
         /// Why not.
         reason: &'static str,
     },
-    /// It has not diverged: there is nothing to decide.
+    /// It has not diverged, so there is nothing to decide.
     #[error("the disk has not diverged: all its copies follow from one another")]
     NotDiverged,
     /// The host has no copy of a place that could be kept.
     #[error("the host has no copy of part {0} of the disk that could be kept")]
     NotKept(u16),
-    /// The device is served by no node that is known.
+    /// No known node serves the device.
     #[error("no host serves device {0}")]
     UnknownDevice(DeviceId),
     /// The roster names other components, or an earlier epoch.
@@ -136,8 +137,8 @@ pub enum Objection {
         /// The size asked for.
         found: u64,
     },
-    /// No blocks move when a policy changes.
-    #[error("stripes={0} needs other columns than the disk has: copy it to a new disk of this policy")]
+    /// The policy asks for other columns, and no blocks move when a policy changes.
+    #[error("stripes={0} needs other columns than the disk has: copy it to a new disk with this policy")]
     Stripes(String),
     /// There is no room, or no place.
     #[error(transparent)]
@@ -147,37 +148,37 @@ pub enum Objection {
     Cause(Cause),
 }
 
-/// What does not fit together in a record: it was damaged, or written by something else.
+/// A contradiction in a record: the record was damaged, or another program wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Disagreement {
-    /// The layout is none, now or with what comes.
+    /// The layout is not valid, now or with the incoming components.
     #[error("the layout is not valid: {0}")]
     Layout(#[from] Invalid),
-    /// The layout is smaller than the disk, or what is to be given back is none.
-    #[error("the layout holds less than the disk's size, or the disk had no larger one")]
+    /// The layout is smaller than the disk, or the surplus is not larger than the size.
+    #[error("the layout holds less than the size of the disk, or the surplus is not beyond that size")]
     Size,
-    /// Roster and layout name other components or places.
-    #[error("the roster does not name what stands in the layout and what comes, by place")]
+    /// The roster does not name the components of the layout, or not by place.
+    #[error("the roster does not name the components of the layout and the incoming ones by place")]
     Members,
-    /// A component on its way in has no seat to take, or not the size of its place.
-    #[error("component {0} is on its way in and does not fit its place")]
+    /// An incoming component has no seat to take, or another size than its place.
+    #[error("incoming component {0} does not fit its place")]
     Incoming(ComponentId),
-    /// What stands in for another does not fit to it, or is not recorded as what it is.
-    #[error("what stands in for another component does not fit to it")]
+    /// A stand-in has another place or size than the component that it stands in for, or another role in the roster.
+    #[error("a stand-in does not fit the component that it stands in for")]
     StandIn,
     /// Two components of one place share a device.
     #[error("two components of place {0} stand on one device")]
     SharedDevice(usize),
-    /// More components answer for a place than an owner can tell apart.
+    /// A place has more components than an owner can tell apart.
     #[error("too many components answer for place {0}")]
     Crowded(usize),
-    /// Nothing that counts is left of a place.
+    /// A place has no active component.
     #[error("no component of place {0} is active")]
     NoActive(usize),
 }
 
 impl DiskRecord {
-    /// The layout once all that is on its way in has arrived.
+    /// The layout once all incoming components have arrived.
     pub fn layout_to_come(&self) -> Layout {
         let mut layout = self.layout.clone();
         for one in &self.incoming {
@@ -186,7 +187,7 @@ impl DiskRecord {
         layout
     }
 
-    /// What placement is to know of the disk. `layout` is the disk's, now or to come; `used_bytes` is by place.
+    /// The disk as placement sees it. `layout` is the disk's present or future one; `used_bytes` is by place.
     pub fn placed<'a>(&'a self, layout: &'a Layout, used_bytes: &'a [u64]) -> PlacedDisk<'a> {
         PlacedDisk {
             id: self.id,
@@ -198,7 +199,7 @@ impl DiskRecord {
         }
     }
 
-    /// A component that stands in the layout, is on its way in or stands in for another, with its place.
+    /// A component of the layout, an incoming one or a stand-in, with its place.
     pub fn component(&self, id: ComponentId) -> Option<(usize, Component)> {
         self.all_components().find(|(_, component)| component.id == id)
     }
@@ -208,8 +209,8 @@ impl DiskRecord {
         self.incoming.iter().find(|one| one.replaces == Some(id))
     }
 
-    /// All components with their places, and their nodes: what a node has to have, whatever it missed. Before a component
-    /// that was away is opened again, its node is told this of it.
+    /// All components with their places and nodes, as each node has to know them. A node is told this before a
+    /// component that was away is opened again.
     pub fn components(&self) -> Vec<(NodeId, NewComponent)> {
         let (standing, fitted) = (self.all_components(), self.fitted());
         let new = |place, one: &Component| self.new_component(place, one, &fitted);
@@ -226,21 +227,20 @@ impl DiskRecord {
         components
     }
 
-    /// What has to go before a disk that is being deleted is gone.
+    /// The components to delete before a deleted disk is gone.
     pub fn deletions(&self) -> Vec<(NodeId, ComponentId)> {
         self.components().into_iter().map(|(node, component)| (node, component.id)).collect()
     }
 
-    /// Whether all that the layout promises is there, and nothing is on its way or stands in.
+    /// Whether all components of the layout are active, and none is incoming or a stand-in.
     pub fn is_whole(&self) -> bool {
         self.incoming.is_empty() && self.roster.members.iter().all(|one| one.standing == Standing::Active)
     }
 
-    /// Whether all parts of the record fit together. To be asked of every record that was read: the transitions rely on
-    /// it.
+    /// Whether the parts of the record agree. To be asked of every record that was read: the transitions rely on it.
     ///
     /// # Errors
-    /// The first thing that does not.
+    /// The first contradiction.
     pub fn check(&self) -> Result<(), Disagreement> {
         self.layout.validate()?;
         if self.layout.size() < self.size || self.surplus.is_some_and(|end| end <= self.size) {
@@ -298,7 +298,7 @@ impl DiskRecord {
         if standing == named && is_sorted && is_once { Ok(()) } else { Err(Disagreement::Members) }
     }
 
-    /// Components of a place that count.
+    /// Active components of a place.
     pub fn active_count(&self, place: usize) -> usize {
         let counts = |one: &&Member| usize::from(one.place) == place && one.standing == Standing::Active;
         self.roster.members.iter().filter(counts).count()
@@ -308,7 +308,7 @@ impl DiskRecord {
         self.roster.member(component).is_some_and(|member| member.standing == Standing::Active)
     }
 
-    /// The components of the layout, those on their way in and those that stand in for others, with their places.
+    /// The components of the layout, the incoming ones and the stand-ins, with their places.
     pub(crate) fn all_components(&self) -> impl Iterator<Item = (usize, Component)> {
         let standing = self.layout.places();
         let standing = standing.flat_map(|(place, copies)| copies.iter().map(move |copy| (place, *copy)));
@@ -317,7 +317,7 @@ impl DiskRecord {
         standing.chain(incoming).chain(stand_ins)
     }
 
-    /// The components of a place, whatever they are there for.
+    /// The components of a place, in whatever role.
     pub(crate) fn place_components(&self, place: usize) -> impl Iterator<Item = Component> {
         self.all_components().filter(move |(at, _)| *at == place).map(|(_, one)| one)
     }
@@ -326,8 +326,8 @@ impl DiskRecord {
         self.roster.member(component).expect("the roster names every component").node
     }
 
-    /// The layout that the disk would have if it had always had its size, or the one that it is getting: what is set aside
-    /// goes by that. The places in front are those of the layout.
+    /// The layout that the disk would have if it had always had its size, or the one that it grows to: reservations
+    /// follow from it. Its first places are those of the layout.
     fn fitted(&self) -> Layout {
         match &self.growth {
             Some(growth) => placement::shrink(&growth.layout, growth.size),
@@ -335,7 +335,7 @@ impl DiskRecord {
         }
     }
 
-    /// What a node is told of a component. While the disk grows, the component has the size that it needs then.
+    /// A component as its node has to know it. While the disk grows, the component has its future size.
     fn new_component(&self, place: usize, component: &Component, fitted: &Layout) -> NewComponent {
         let larger = self.growth.as_ref().and_then(|growth| growth.layout.place(place));
         let size = larger.map_or(component.size, |copies| copies[0].size);
@@ -357,7 +357,7 @@ impl DiskRecord {
         }
     }
 
-    /// The change to `next`, whose version and debts are set here.
+    /// The transition to `next`, whose version and debts are set here.
     fn changed(&self, mut next: DiskRecord) -> Transition {
         next.version = self.version + 1;
         next.debts = next.debts_now();
@@ -365,8 +365,8 @@ impl DiskRecord {
         Transition { record: next, create: Vec::new(), update: Vec::new(), delete: Vec::new() }
     }
 
-    /// What the policy asks for beyond what the disk has. That columns are missing is known from the plan only, and
-    /// stays so: no blocks move.
+    /// What the policy asks for and the disk lacks. Missing columns are known from the plan only and stay missing,
+    /// because no blocks move.
     fn debts_now(&self) -> Vec<Debt> {
         let mut got = self.policy;
         let fewest = self.layout.places().map(|(_, copies)| copies.len()).min().unwrap_or(1);
@@ -383,7 +383,7 @@ impl DiskRecord {
     }
 }
 
-/// `layout` with a component that has arrived in its seat. Its size is that of the place.
+/// `layout` with an arrived component in its seat. The component has the size of the place.
 fn seated(layout: &Layout, one: &Incoming) -> Layout {
     let place = usize::from(one.place);
     let mut copies = layout.place(place).expect("what comes has a place").to_vec();

@@ -1,7 +1,7 @@
-//! Copies of one place that stand in one fault domain, though they are to fail apart.
+//! Copies of one place that share a fault domain although they are to fail apart.
 //!
-//! Placement never puts them there. They come to stand together when people give hosts other fault domains later. Must
-//! never count a copy that leaves anyhow.
+//! Placement never puts them there. It happens when people change the fault domains of hosts later. Must never count
+//! a copy that leaves anyway.
 
 use crate::disk::DiskRecord;
 use crate::view::{View, group_name};
@@ -13,20 +13,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Copies of a disk that are lost together with one fault domain.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SharedDomain {
-    /// What people call the domain.
+    /// The name of the domain.
     pub domain: String,
     /// The devices that the copies stand on.
     pub devices: BTreeSet<DeviceId>,
-    /// Whether the domain has all copies of a place: the disk cannot be used without it.
+    /// Whether the domain has all copies of a place: without it the disk cannot be used.
     pub has_all: bool,
 }
 
-/// The copies that should move to another fault domain, with their places: of the copies of a place that stand in one
-/// domain all but that on the device with the least id, so that the copies of one device go or stay together. What is in
-/// `gone`, and what is being replaced, counts for nothing.
+/// The copies that should move to another fault domain, with their places. Of the copies of a place in one domain all
+/// move but the one on the device with the least id, so that the copies of one device go or stay together. Copies in
+/// `gone` and copies that are being replaced are ignored.
 ///
-/// While a copy of the place is not sound nothing of it moves: what takes the place of a lost copy goes to another domain
-/// anyhow, and a copy that is away may come back.
+/// While a copy of the place is not sound, none of the place moves: a replacement of a lost copy goes to another
+/// domain anyway, and a copy that is away may come back.
 pub(crate) fn to_move(
     view: &View,
     disk: &DiskRecord,
@@ -90,7 +90,7 @@ pub fn shared_domains(view: &View, disk: &DiskRecord) -> Vec<SharedDomain> {
     found.into_values().collect()
 }
 
-/// What a component fails together with; nothing where its device is unknown.
+/// The fault domain of a component; none where its device is unknown.
 fn domain_of<'a>(view: &'a View, disk: &DiskRecord, component: &Component) -> Option<FaultDomain<'a>> {
     view.device_of(disk, component).map(|(host, device)| view.domain(host, device))
 }

@@ -1,4 +1,5 @@
-//! What a component stands on, and how far it is copied there, as its disk's owner and the hosts tell.
+//! The state of a component's device and host, and the progress of its resync, as its owner and the hosts report
+//! them.
 
 use crate::disk::DiskRecord;
 use crate::liveness::{Absence, Liveness};
@@ -10,10 +11,10 @@ use layout::Component;
 use replication::Standing;
 use replication::owner::{LeftBecause, MemberState};
 
-/// Bytes that were copied to a component, and that are left, by what its owner tells of it; nothing when it is not at that.
+/// Bytes copied to a component and bytes left, from what its owner reports; none when the owner does not copy to it.
 ///
-/// An owner looks through a component while it copies. Of what it has not looked through as much is taken to be left as it found in
-/// the same space before, and of what stands in the place (`used` bytes, where that is known) no more than the rest.
+/// An owner searches a component for what to copy while it copies. The unsearched rest is estimated: as dense as the
+/// searched part, and no more than the data of the place there (`used` bytes, where known).
 pub fn copied_and_left(told: &MemberState, size: u64, used: Option<u64>) -> Option<(u64, u64)> {
     let (copied, left) = told.resync?;
     let found = copied + left;
@@ -29,14 +30,14 @@ pub fn copied_and_left(told: &MemberState, size: u64, used: Option<u64>) -> Opti
     Some((copied, left + beyond.min(rest)))
 }
 
-/// Bytes that were copied for a component, and that are left as far as can be told, if its owner is at that.
+/// Bytes copied to a component and an estimate of those left, if its owner copies to it.
 pub(crate) fn resync(view: &View, disk: &DiskRecord, id: ComponentId) -> Option<(u64, u64)> {
     let told = view.owners.get(&disk.id)?.members.iter().find(|one| one.component == id)?;
     let (place, component) = disk.component(id)?;
     copied_and_left(told, component.size, view.used(disk.id).get(place).copied())
 }
 
-/// What is wrong with what a component stands on.
+/// What is wrong with the device or host of a component.
 pub(crate) fn ground_of(view: &View, disk: &DiskRecord, component: &Component, now: Instant) -> String {
     let device = device_name(view, component.device);
     let host = view.device(component.device).map_or_else(String::new, |(host, _)| host.name.clone());
@@ -52,7 +53,7 @@ pub(crate) fn ground_of(view: &View, disk: &DiskRecord, component: &Component, n
         Ground::DeviceAway(since) => format!("{device} is away for {}", ago(now, since)),
         Ground::DeviceFailed => format!("{device} failed"),
         Ground::Unknown => format!("no host has {device}"),
-        // Whom its owner copies to is there, whoever else is not sure yet.
+        // A component that its owner copies to can be reached, whoever else is not sure yet.
         Ground::Unsure if resync(view, disk, component.id).is_none() => format!("{host} is suspect"),
         Ground::Unsure | Ground::Here => match disk.roster.member(component.id).map(|member| member.standing)
         {
@@ -73,7 +74,7 @@ pub(crate) fn has_no_room(view: &View, disk: &DiskRecord, id: ComponentId) -> bo
     trouble.is_some_and(LeftBecause::is_no_room)
 }
 
-/// A device as people know it.
+/// The name of a device with that of its host.
 pub(crate) fn device_name(view: &View, id: DeviceId) -> String {
     view.device(id)
         .map_or_else(|| format!("device {id}"), |(host, device)| format!("{} of {}", device.name, host.name))

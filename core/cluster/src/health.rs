@@ -1,7 +1,7 @@
-//! What is wrong with a cluster, as data: computed from what is seen by one pure function.
+//! Findings: what is wrong with a cluster, as data, computed by one pure function.
 //!
-//! Every finding has a code that stays the same between releases, what it is about, its cause and what to do about it,
-//! each in one sentence with names and numbers. Must never find anything in a cluster that is well.
+//! Every finding has a code that stays the same between releases, a subject, a cause and a remedy. Cause and remedy
+//! are one sentence each, with names and figures. Must never find anything in a healthy cluster.
 
 mod certificates;
 mod code;
@@ -29,7 +29,7 @@ use std::time::Duration;
 pub use surroundings::{Directory, Holder, Lifespan, Links, SilentMember, Surroundings};
 pub use watch::{Turn, Watch};
 
-/// All that is wrong, the worst first; of the same severity by code and subject.
+/// All findings, the worst first, then by code and subject.
 pub fn findings(view: &View, around: &Surroundings<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     hosts::find(view, around, &mut found);
@@ -68,14 +68,14 @@ fn repairs(around: &Surroundings<'_>, found: &mut Vec<Finding>) {
             code: Code::RepairOff,
             severity: Severity::Warning,
             subject: Subject::Cluster,
-            cause: "the setting `replacements` is 0: nothing that is lost is made anew, no host or device is emptied, and devices are not evened out"
+            cause: "the setting `replacements` is 0: lost components are not rebuilt, hosts and devices are not emptied, and devices are not rebalanced"
                 .to_owned(),
             remedy: format!("end it with `drystone cluster set replacements {REPLACEMENTS_MAX}`"),
         });
     }
 }
 
-/// Members that do not answer while others do: the next one that is lost may stop everything.
+/// Members of the directory that do not answer while others do: with the next lost one the directory may stop.
 fn members(around: &Surroundings<'_>, found: &mut Vec<Finding>) {
     if around.directory != Directory::Reachable || around.silent_members.is_empty() {
         return;
@@ -107,8 +107,8 @@ fn members(around: &Surroundings<'_>, found: &mut Vec<Finding>) {
     });
 }
 
-/// Hosts whose clocks differ from those of the others. The directory's clock is no measure: it is counted on from a record, and late
-/// after restarts (edge/etcd/src/clock.rs), by the same for all.
+/// Hosts whose clocks differ from those of the others. The directory's clock is no reference: it is counted on from a
+/// record and is late after restarts (edge/etcd/src/clock.rs), for all hosts alike.
 fn clocks(view: &View, found: &mut Vec<Finding>) {
     let there = |host: &&HostRecord| view.liveness(host.id) == Liveness::Alive;
     let mut ahead: Vec<i64> = view.hosts.values().filter(there).map(|host| host.clock_ahead_ns).collect();
@@ -123,7 +123,7 @@ fn clocks(view: &View, found: &mut Vec<Finding>) {
         }
         let direction = if difference > 0 { "ahead of" } else { "behind" };
         let others = match names.len() {
-            // Nobody can tell which of two is right.
+            // Of two clocks nobody can tell which is right.
             2 => names.iter().find(|name| **name != host.name).cloned().unwrap_or_default(),
             _ => "most hosts".to_owned(),
         };

@@ -5,12 +5,12 @@ use base::{DeviceId, HostId, Instant, NodeId};
 use placement::FaultDomain;
 use std::fmt;
 
-/// What maintenance of a host does to the disks that stand on it.
+/// How a host is emptied before maintenance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
-    /// Only what a disk cannot be used without is copied elsewhere first.
+    /// Only components that their disk cannot be used without are copied elsewhere first.
     EnsureAccessibility,
-    /// All that stands on the host is copied elsewhere first.
+    /// All components of the host are copied elsewhere first.
     FullEvacuation,
     /// Nothing is copied first.
     NoAction,
@@ -26,19 +26,19 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Whether a host is being serviced.
+/// Whether a host is in maintenance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maintenance {
     /// It is not.
     Off,
-    /// It shall be, once what has to move has moved. It takes no new components.
+    /// It enters maintenance once the components that have to move have moved. It takes no new components.
     Entering {
         /// How.
         mode: Mode,
         /// Since when, by the directory's clock.
         since: Instant,
     },
-    /// It is: it may go at any time.
+    /// It is in maintenance: it may stop at any time.
     On {
         /// How.
         mode: Mode,
@@ -48,7 +48,7 @@ pub enum Maintenance {
 }
 
 impl Maintenance {
-    /// How the host is being serviced, or will be.
+    /// The mode of its maintenance, entered or under way; none outside maintenance.
     pub fn mode(&self) -> Option<Mode> {
         match self {
             Maintenance::Off => None,
@@ -64,7 +64,7 @@ pub struct NodeRecord {
     pub id: NodeId,
     /// Where other nodes reach it, as `address:port`.
     pub peer_addresses: Vec<String>,
-    /// Which start of its process this is.
+    /// Its incarnation: greater than at every start before.
     pub incarnation: u64,
 }
 
@@ -81,23 +81,23 @@ pub struct DamagedDevice {
     pub read_errors: u64,
 }
 
-/// What a host tells of its devices and groups that stands in no record.
+/// Reports of a host about its devices and groups that are in no record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeviceReports {
     /// Devices with damaged blocks.
     pub damaged: Vec<DamagedDevice>,
     /// Log devices that are in service in a group without any capacity device: path, and id of the group.
     pub lone_logs: Vec<(String, String)>,
-    /// Log devices that are out of service, and why: their groups with them.
+    /// Log devices that are out of service, with their groups, and why.
     pub failed_logs: Vec<(String, String)>,
 }
 
-/// A host, as it tells of itself with every heartbeat; only name, fault domain and maintenance are for people to set.
+/// A host, as its heartbeats describe it. People set only name, fault domain and maintenance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRecord {
     /// Its identity.
     pub id: HostId,
-    /// What people call it; no other host of the cluster has this name.
+    /// Its name, unique in the cluster.
     pub name: String,
     /// Its engines.
     pub nodes: Vec<NodeRecord>,
@@ -105,7 +105,7 @@ pub struct HostRecord {
     pub api_address: String,
     /// The hosts that fail together with it; a host outside any is its own.
     pub fault_domain: Option<String>,
-    /// Whether it is being serviced.
+    /// Its maintenance.
     pub maintenance: Maintenance,
     /// Its capacity devices.
     pub devices: Vec<DeviceRecord>,
@@ -113,16 +113,16 @@ pub struct HostRecord {
     pub release: String,
     /// How far its clock is ahead of the directory's, in nanoseconds.
     pub clock_ahead_ns: i64,
-    /// What is wrong with its data directory, each in words that stand for themselves.
+    /// Faults of its data directory, each a text that can stand alone.
     pub data_trouble: Vec<String>,
-    /// What it tells of its devices and groups beside their records.
+    /// Its reports about devices and groups.
     pub reports: DeviceReports,
-    /// When it was last heard of, by the directory's clock.
+    /// When it was last seen, by the directory's clock.
     pub heard: Instant,
 }
 
 impl HostRecord {
-    /// What fails together with the host.
+    /// The fault domain of the host.
     pub fn domain(&self) -> FaultDomain<'_> {
         match &self.fault_domain {
             Some(name) => FaultDomain::Named(name),

@@ -1,8 +1,8 @@
-//! Levels of the directory's records: which forms of them a program understands, and when a cluster may go on to the next.
+//! Levels of the directory's records: which forms a program understands, and when a cluster may raise its level.
 //!
-//! A level is a number that stands for all forms that records may have. A program that understands a level understands what
-//! was written at every level below it, down to its lowest. `docs/design/0018-versions.md` has the whole of it. Must never let
-//! a cluster go on to a level that one of its hosts does not understand.
+//! A level is a number for all forms that records may have. A program that understands a level understands every
+//! record of the levels below, down to its lowest (`docs/design/0018-versions.md`). Must never let a cluster raise
+//! its level beyond what one of its hosts understands.
 
 use base::HostId;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::fmt;
 pub struct Level(u16);
 
 impl Level {
-    /// That of a cluster whose directory names none.
+    /// The level of a cluster whose directory names none.
     pub const FIRST: Level = Level(1);
 
     /// The level of that number, if there can be one.
@@ -47,7 +47,7 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// What a program understands that tells nothing of levels.
+    /// The levels of a program that reports none.
     pub const FIRST: Levels = Levels { lowest: Level::FIRST, highest: Level::FIRST };
 
     /// All from one to another, if the first is not above the second.
@@ -80,7 +80,7 @@ impl fmt::Display for Levels {
     }
 }
 
-/// What is known of a cluster's records and of who reads them.
+/// The level of a cluster's records, and the programs that read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordLevels {
     /// The level that records are written in.
@@ -97,7 +97,7 @@ impl Default for RecordLevels {
     }
 }
 
-/// Whether a cluster may go on to its next level.
+/// Whether a cluster may raise its level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Raise {
     /// No host understands a later one.
@@ -117,7 +117,7 @@ pub enum Raise {
 }
 
 impl RecordLevels {
-    /// Whether the cluster may go on to its next level.
+    /// Whether the cluster may raise its level.
     pub fn raise(&self) -> Raise {
         let to = self.level.next();
         let (can, cannot): (Vec<_>, Vec<_>) = self.hosts.iter().partition(|(_, levels)| levels.contains(to));
@@ -168,7 +168,7 @@ mod tests {
         check(1, &[(1, 2), (1, 3)], Raise::Possible { to: level(2) });
         check(2, &[(1, 2), (1, 2)], Raise::Nothing);
         check(2, &[(1, 2), (1, 3)], Raise::Waits { to: level(3), hosts: vec![HostId(1)] });
-        // One that has left the next level behind is in the way as well.
+        // A host that no longer understands the next level is in the way as well.
         check(1, &[(1, 2), (3, 4)], Raise::Waits { to: level(2), hosts: vec![HostId(2)] });
         check(u16::MAX, &[(1, u16::MAX)], Raise::Nothing);
     }

@@ -1,10 +1,12 @@
 //! The cluster's records, and the decisions that follow from them: who is alive, what is to be repaired, what is wrong.
 //!
-//! [`DiskRecord`] and [`HostRecord`] are what the directory holds; every transition gives the next record and what nodes
-//! have to do. [`Attendance`] says which hosts are there. [`Repairs`] decides what is replaced and when, [`StandIns`] what stands in for what is missing, [`SlowWatch`] which devices are to be emptied, [`assess`] what
-//! maintenance of a host would do, [`Balancer`] what moves to even devices out, [`findings`] what is wrong, [`what_if`] what would become of it, [`enter`] at which host a disk is attached. All are pure
-//! and deterministic: nodes that see the same [`View`] come to the same decisions. Relies on `layout`, `placement`, `wire`
-//! and `replication`. Must never perform a transaction or read a clock.
+//! [`DiskRecord`] and [`HostRecord`] are what the directory holds; every transition gives the next record and the
+//! orders for nodes. [`Attendance`] says which hosts are alive. [`Repairs`] decides what is replaced and when,
+//! [`StandIns`] which components stand in for missing ones, [`SlowWatch`] which devices are to be emptied, [`assess`]
+//! what maintenance of a host would do, [`Balancer`] what moves to rebalance devices, [`findings`] what is wrong,
+//! [`what_if`] what would become of the cluster, [`enter`] at which host a disk is attached. All are pure and
+//! deterministic: nodes that see the same [`View`] come to the same decisions. Relies on `layout`, `placement`,
+//! `wire` and `replication`. Must never perform a transaction or read a clock.
 
 mod adopt;
 mod attaching;

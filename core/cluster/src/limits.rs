@@ -6,14 +6,14 @@ use std::time::Duration;
 /// host that restarts or is serviced comes back within it, and a delta is far less work than a whole copy.
 pub const REPAIR_DELAY: Duration = Duration::from_secs(60 * 60);
 
-/// How long a component is missing before another stands in for it: a process that restarts is back sooner, and most of what
-/// is written until then is written again soon. What was written meanwhile is copied.
+/// How long a component is missing before another one stands in for it. A process that restarts is back sooner, and
+/// most of the blocks written until then are written again soon. The rest is copied.
 pub const STAND_IN_AFTER: Duration = Duration::from_secs(2);
 
 /// Stand-ins that begin in one decision, over all disks: each is a transaction.
 pub const STAND_INS_BEGUN_MAX: usize = 32;
 
-/// How long a component is left without a stand-in when one failed, or there is no place for it.
+/// How long a component is left without a stand-in when one failed or no device can take it.
 pub const STAND_IN_RETRY: Duration = Duration::from_secs(30);
 
 /// Components of the whole cluster that are filled at once, unless a setting says otherwise.
@@ -25,22 +25,22 @@ pub const REPLACEMENTS_PER_HOST_MAX: usize = 4;
 /// How long a placement that was refused is left alone, unless a device comes that could not take components before.
 pub const REFUSED_RETRY: Duration = Duration::from_secs(30);
 
-/// How long a decision to let a component come counts against the bounds before a record has it: its actor decides every
-/// second, and asks the directory, which answers within two. One that does neither keeps nobody else waiting.
+/// How long a decided replacement counts against the bounds before a record has it. Its actor decides every second
+/// and asks the directory, which answers within two. An actor that does neither keeps no other waiting.
 pub const ACTOR_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Members of one place, those that come and those that leave included. An owner has room for twice as
-/// many (`replication::limits::PLACE_MEMBERS_MAX`). Twice the copies that a layout can have, so that all may be replaced at once.
+/// Members of one place, incoming and leaving ones included: twice the copies that a layout can have, so that all may
+/// be replaced at once. An owner has room for twice as many (`replication::limits::PLACE_MEMBERS_MAX`).
 pub const PLACE_MEMBERS_MAX: usize = 8;
 
 /// How long a host's heartbeat may be missing in the directory before the host is suspected: several heartbeats.
 pub const HEARTBEAT_SILENCE: Duration = Duration::from_secs(10);
 
-/// How long what a host reports of a link counts.
+/// How long a host's report about a link is valid.
 pub const LINK_REPORT_LIFE: Duration = Duration::from_secs(10);
 
-/// How long two hosts that are there may not reach each other before that is told: a process that restarts, or one that ends,
-/// is known as such by then.
+/// How long two live hosts may not reach each other before it is reported: by then a process that restarts or ended
+/// is known as such.
 pub const LINK_DOWN_AFTER: Duration = Duration::from_secs(45);
 
 /// How long a host may be without a sign of life before it is away: a process that restarts is back sooner.
@@ -57,64 +57,66 @@ pub const SLOW_WINDOW: Duration = Duration::from_secs(10);
 /// 50 ms of latency, which is more than this where they have much to do.
 pub const SLOW_PACE: Duration = Duration::from_millis(50);
 
-/// And is, if it works so many times as long as the middle one of its peers.
+/// It is slow if it works this many times as long as the median of its peers.
 pub const SLOW_FACTOR: u32 = 4;
 
-/// Without peers it must be over so many times the bound.
+/// A device without peers is slow at this many times the bound.
 pub const SLOW_ALONE_FACTOR: u32 = 10;
 
-/// Windows that are remembered of a device, five minutes of work.
+/// Windows remembered for each device: five minutes of work.
 pub const SLOW_HISTORY: usize = 30;
 
-/// So many of them have to count against a device before it is slow: four minutes.
+/// A device is slow once this many of them count against it: four minutes.
 pub const SLOW_WINDOWS: usize = 24;
 
-/// Below so many it is not slow any more.
+/// A slow device is well again below this number.
 pub const WELL_WINDOWS: usize = 6;
 
-/// Blocks of a device found damaged since it was opened at which the device is not to be relied on any more. One may be a stray
-/// bit; so many are the device.
+/// Damaged blocks since a device was opened from which on it is not reliable. One may be a stray bit; this many are a
+/// fault of the device.
 pub const DAMAGED_BLOCKS_MAX: u64 = 16;
 
-/// From this share on a device's space is low, in hundredths of a percent: from here on it is also relieved.
+/// A device's space is low from this share on, in hundredths of a percent. From here on it is also relieved.
 pub const SPACE_LOW: u64 = placement::limits::REBALANCE_FULL;
 
-/// From this share on a device's space is nearly used up, in hundredths of a percent.
+/// A device's space is nearly used up from this share on, in hundredths of a percent.
 pub const SPACE_CRITICAL: u64 = 9_500;
 
-/// From this share on a device's slots for components are few, in hundredths.
+/// A device's slots for components are few from this share on, in hundredths.
 pub const COMPONENTS_LOW: u64 = 90;
 
-/// How far a host's clock may be off. Clocks carry no promise, but times in logs and samples are compared between hosts.
+/// How far a host's clock may be off. No promise depends on clocks, but times in logs and samples are compared
+/// between hosts.
 pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(1);
 
-/// Hundredths of a certificate's life that are left when its host asks for the next one: what `trust` does, rounded down.
+/// Hundredths of a certificate's life that are left when its host asks for the next one: the rule of `trust`, rounded
+/// down.
 pub const CERTIFICATE_RENEWED_AT: u32 = 33;
 
-/// Hundredths of its life from which on a certificate that is not renewed is urgent: nine days of a host's 90.
+/// Hundredths of its life left at which a missing renewal is urgent: nine days of a host's 90.
 pub const CERTIFICATE_CRITICAL: u32 = 10;
 
 /// How long a renewal may take: hosts try it every few seconds, and the host with the authority's key may be restarting.
 pub const RENEWAL_PATIENCE: Duration = Duration::from_secs(60 * 60);
 
-/// Hundredths of its life from which on an authority is to be followed by another: a year of ten, as long as the
-/// certificates that it gives to people.
+/// Hundredths of its life left at which an authority needs a successor: a year of ten, as long as the certificates
+/// that it gives to people.
 pub const AUTHORITY_LOW: u32 = 10;
 
-/// Hundredths of its life from which on that is urgent: about the 90 days of a host's certificate.
+/// Hundredths of its life left at which that is urgent: about the 90 days of a host's certificate.
 pub const AUTHORITY_CRITICAL: u32 = 3;
 
 /// How long a resync may copy nothing before it counts as stuck: far longer than a retry (5 s) and a slow device take.
 pub const RESYNC_STUCK_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// How much more room a full device has to have before components that wait for it are tried again at once: 16 extents, so that
-/// guests that trim and write a little do not start a search each second.
+/// How much room a full device has to gain before components that wait for it are tried again at once: 16 extents, so
+/// that guests that trim and write a little do not start a search each second.
 pub const ROOM_NOTICED: u64 = 16 * base::units::EXTENT_SIZE;
 
 /// Rounds of decisions that a forecast goes through. A loss takes four; evening devices out takes one for each set of moves.
 pub const FORECAST_ROUNDS_MAX: usize = 1000;
 
-/// Things that one sentence names before it says how many more there are.
+/// Names listed in one sentence before the rest is counted.
 pub const NAMED_MAX: usize = 4;
 
 const _: () = assert!(PLACE_MEMBERS_MAX == 2 * layout::limits::COPIES_MAX);
@@ -126,9 +128,9 @@ const _: () = assert!(SPACE_LOW < SPACE_CRITICAL);
 const _: () = assert!(CERTIFICATE_CRITICAL < CERTIFICATE_RENEWED_AT);
 const _: () = assert!(AUTHORITY_CRITICAL < AUTHORITY_LOW);
 
-/// Hundredths of the capacity that disks may take from which on it is urgent, once much is used: no guest fills half of its disk
-/// then without trouble for others.
+/// Provisioned bytes, in hundredths of the capacity, from which on over-commitment is urgent once much is used: no
+/// guest fills half of its disk then without trouble for others.
 pub const OVER_COMMITTED_MUCH: u64 = 200;
 
-/// Hundredths of the capacity that are used by then.
+/// Hundredths of the capacity that count as much used.
 pub const OVER_COMMITTED_USED: u64 = 50;

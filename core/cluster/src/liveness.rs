@@ -1,9 +1,8 @@
-//! Which hosts are there: from their heartbeats in the directory, and from what hosts report of their links.
+//! Which hosts are alive, from their heartbeats in the directory and from reports of other hosts about their links.
 //!
-//! Either sign of life is enough for a host to be there, so that neither a directory that is slow nor one broken link
-//! declares anybody away. A host whose heartbeat goes on and that no other host reaches is suspect for as long as that
-//! lasts: it takes no new components, and is not away. Repairs do not depend on any of this being quick: owners notice by
-//! themselves when a component does not answer.
+//! Either sign of life keeps a host alive, so that neither a slow directory nor one broken link declares a host away.
+//! A host with heartbeats that no other host reaches is suspect for as long: it takes no new components and is not
+//! away. Repairs do not depend on how fast this is: owners notice by themselves when a component does not answer.
 
 use crate::host::{HostRecord, Maintenance};
 use crate::limits::{AWAY_AFTER, HEARTBEAT_SILENCE, LINK_REPORT_LIFE, STEADY_AFTER};
@@ -13,23 +12,23 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Whether a host is away by intent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absence {
-    /// Nobody said that it would be.
+    /// It was not announced.
     Unexpected,
-    /// It is being serviced.
+    /// The host is in maintenance.
     Maintenance,
 }
 
-/// Whether a host is there.
+/// The liveness of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
     /// It is.
     Alive,
-    /// It shows no sign of life, or nobody reaches it, or it is only just back.
+    /// It may be away: it shows no sign of life, no other host reaches it, or it is only just back.
     Suspect {
         /// When it was last well.
         since: Instant,
     },
-    /// It is not.
+    /// It is away.
     Away {
         /// When it was last well.
         since: Instant,
@@ -38,27 +37,27 @@ pub enum Liveness {
     },
 }
 
-/// What a host says of its link to another.
+/// A host's report about its link to another host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkReport {
-    /// The host that says so.
+    /// The reporting host.
     pub reporter: HostId,
     /// The host at the other end.
     pub about: HostId,
     /// Whether it answers.
     pub is_up: bool,
-    /// When the report was heard, by the directory's clock.
+    /// When the report arrived, by the directory's clock.
     pub at: Instant,
 }
 
-/// What a host lets see of itself.
+/// Signs of life of a host.
 #[derive(Clone, Copy)]
 enum Signs {
-    /// It is heard, and nobody says that it does not answer; or somebody reaches it.
+    /// It has heartbeats and no host reports it unreachable, or another host reaches it.
     Well,
-    /// It is heard, and nobody who tries reaches it.
+    /// It has heartbeats, and no host that tries reaches it.
     Unreached,
-    /// It is neither heard nor reached.
+    /// It has no heartbeats, and no host reaches it.
     Silent,
 }
 
@@ -73,7 +72,7 @@ struct Attendee {
     steady: Option<Instant>,
 }
 
-/// Keeps the list of hosts that are there. All times are of the directory's clock.
+/// Keeps the liveness of all hosts. All times are of the directory's clock.
 #[derive(Debug, Clone, Default)]
 pub struct Attendance {
     hosts: BTreeMap<HostId, Attendee>,
@@ -97,7 +96,7 @@ impl Attendance {
         }
     }
 
-    /// The directory answers again: what heartbeats were missed meanwhile says nothing of the hosts.
+    /// The directory answers again. Heartbeats that were missed meanwhile say nothing about the hosts.
     pub fn directory_is_back(&mut self, now: Instant) {
         for attendee in self.hosts.values_mut() {
             if !matches!(attendee.state, Liveness::Away { .. }) {
@@ -106,7 +105,7 @@ impl Attendance {
         }
     }
 
-    /// Who is there now. Hosts without a record are forgotten. Nothing is to be concluded while the directory is away.
+    /// The liveness of all hosts. Hosts without a record are forgotten. Not to be called while the directory is away.
     pub fn step(&mut self, now: Instant, hosts: &BTreeMap<HostId, HostRecord>) -> BTreeMap<HostId, Liveness> {
         self.hosts.retain(|host, _| hosts.contains_key(host));
         self.links.retain(|(reporter, about), report| {
@@ -116,12 +115,12 @@ impl Attendance {
         });
         let reached = self.reached();
         for (host, record) in hosts {
-            // Who is seen for the first time has just come, or this host has: the time before says nothing of it.
+            // A host seen for the first time has just come, or this host has: the time before says nothing about it.
             let is_new = !self.hosts.contains_key(host);
             self.heard(*host, if is_new { record.heard.max(now) } else { record.heard });
             let (is_up, is_down) =
                 reached.get(host).map_or((false, false), |is_reached| (*is_reached, !*is_reached));
-            let attendee = self.hosts.get_mut(host).expect("it was heard just now");
+            let attendee = self.hosts.get_mut(host).expect("it was seen just now");
             let is_silent = now.since(attendee.heard) > HEARTBEAT_SILENCE;
             let signs = match (is_up, is_silent, is_down) {
                 (true, _, _) | (false, false, false) => Signs::Well,
@@ -133,14 +132,14 @@ impl Attendance {
         self.hosts.iter().map(|(host, attendee)| (*host, attendee.state)).collect()
     }
 
-    /// Hosts that are suspect and show signs of life again.
+    /// Suspect hosts that show signs of life again.
     pub fn returning(&self) -> BTreeSet<HostId> {
         let is_returning =
             |one: &Attendee| matches!(one.state, Liveness::Suspect { .. }) && one.steady.is_some();
         self.hosts.iter().filter(|(_, one)| is_returning(one)).map(|(host, _)| *host).collect()
     }
 
-    /// The hosts that others say something of, and whether any other one reaches them.
+    /// The hosts that others report about, and whether any other one reaches them.
     fn reached(&self) -> BTreeMap<HostId, bool> {
         let mut reached = BTreeMap::new();
         for report in self.links.values().filter(|one| one.about != one.reporter) {
@@ -240,7 +239,7 @@ mod tests {
         let mut attendance = Attendance::default();
         let two = hosts.remove(&HostId(2)).unwrap();
         attendance.step(at(0), &hosts);
-        // Its record comes before its first heartbeat: by that alone it was last heard of long ago.
+        // Its record comes before its first heartbeat: by the record alone it was last seen long ago.
         hosts.insert(HostId(2), HostRecord { heard: at(0), ..two });
         for second in 100..=110 {
             assert_eq!(attendance.step(at(second), &hosts)[&HostId(2)], ALIVE, "{second}");

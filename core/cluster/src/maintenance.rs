@@ -1,7 +1,7 @@
-//! What servicing a host would do to every disk that stands on it, and how far it has come.
+//! The effect of maintenance of a host on every disk that stands on it, and its progress.
 //!
-//! The dry run and the moves themselves ([`crate::Repairs`]) take the same rule for what has to leave, so that nobody is
-//! surprised. Must never change anything.
+//! The dry run and the moves themselves ([`crate::Repairs`]) share one rule for the components that have to leave, so
+//! that the dry run is true. Must never change anything.
 
 use crate::device::Leaving;
 use crate::disk::{DiskRecord, DiskState};
@@ -15,14 +15,14 @@ use base::{ComponentId, DeviceId, DiskId, HostId, Instant};
 use placement::{Cause, DeviceSpace, repair};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What happens to one component.
+/// The fate of one component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// It stays, and its disk goes on without it, with so many copies of its place.
+    /// It stays, and its disk goes on with the other copies of its place.
     Missed {
         /// Sound copies elsewhere.
         copies_left: usize,
-        /// Copies that there are in the layout.
+        /// Copies in the layout.
         copies: usize,
     },
     /// It has to be copied first.
@@ -34,7 +34,7 @@ pub enum Fate {
         /// Bytes to be copied.
         bytes: u64,
     },
-    /// It would have to be copied first and cannot be.
+    /// It has to be copied first and cannot be.
     Stuck {
         /// Why not.
         cause: Cause,
@@ -43,7 +43,7 @@ pub enum Fate {
     },
     /// It is the only sound copy and stays: its disk cannot be used while the host is away.
     Inaccessible,
-    /// It cannot be used now, and nothing can be copied from it or another.
+    /// It cannot be used now, and neither it nor another copy can be read.
     Lost,
 }
 
@@ -52,15 +52,15 @@ pub enum Fate {
 pub struct Touched {
     /// The disk.
     pub disk: DiskId,
-    /// What people call it.
+    /// Its name.
     pub name: String,
-    /// Its components on the host, by place, and what happens to them.
+    /// Its components on the host with their fate, by place.
     pub components: Vec<(usize, ComponentId, Fate)>,
-    /// What that means for the disk, in one sentence.
+    /// The consequence for the disk, in one sentence.
     pub summary: String,
 }
 
-/// What servicing a host would do.
+/// The effect of maintenance of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment {
     /// The host.
@@ -71,12 +71,12 @@ pub struct Assessment {
     pub disks: Vec<Touched>,
     /// Bytes to be copied first, in all.
     pub bytes_to_move: u64,
-    /// Why the mode is not possible, in one sentence each; none when it is.
+    /// Obstacles to the mode, in one sentence each; none when it is possible.
     pub obstacles: Vec<String>,
 }
 
-/// What would happen if the host were serviced in that mode: nothing is changed by asking. The targets are free for all
-/// of it together.
+/// The effect of maintenance of the host in that mode. Nothing is changed. All moves together find room on the
+/// targets.
 pub fn assess(view: &View, host: HostId, mode: Mode, seed: u64) -> Assessment {
     let mut view = view.clone();
     let Some(record) = view.hosts.get_mut(&host) else {
@@ -88,7 +88,7 @@ pub fn assess(view: &View, host: HostId, mode: Mode, seed: u64) -> Assessment {
     of_devices(&view, host, mode, &devices, seed)
 }
 
-/// What would happen if a device were emptied, as [`assess`]. No host has it: nothing.
+/// The effect of emptying a device, as [`assess`]. None when no host has it.
 pub fn assess_device(view: &View, device: DeviceId, seed: u64) -> Option<Assessment> {
     let mut view = view.clone();
     let host = view.device(device)?.0.id;
@@ -98,7 +98,7 @@ pub fn assess_device(view: &View, device: DeviceId, seed: u64) -> Option<Assessm
     Some(of_devices(&view, host, Mode::FullEvacuation, &BTreeSet::from([device]), seed))
 }
 
-/// What happens to all that stands on some devices of a host.
+/// The fate of all components on some devices of a host.
 fn of_devices(view: &View, host: HostId, mode: Mode, devices: &BTreeSet<DeviceId>, seed: u64) -> Assessment {
     let record = &view.hosts[&host];
     let mut spaces = view.spaces();
@@ -125,7 +125,7 @@ impl Assessment {
         self.obstacles.is_empty()
     }
 
-    /// The same by these settings: with no replacements nothing is copied elsewhere.
+    /// The same by these settings: with `replacements` 0 nothing is copied elsewhere.
     #[must_use]
     pub fn by(mut self, settings: Settings) -> Assessment {
         if settings.replacements_max == 0 && self.bytes_to_move > 0 {
@@ -147,13 +147,13 @@ impl Assessment {
             match fate {
                 Fate::Moves { bytes, .. } => self.bytes_to_move += bytes,
                 Fate::Stuck { cause, bytes } => self.obstacles.push(format!(
-                    "component {component} of disk {} on {} with {} has nowhere to go: {cause}",
+                    "component {component} of disk {} on {} with {} has no target: {cause}",
                     disk.name,
                     host.name,
                     format_bytes(*bytes)
                 )),
                 Fate::Lost if self.mode == Mode::FullEvacuation => self.obstacles.push(format!(
-                    "component {component} of disk {} has nothing to be copied from: bring back what the disk waits for",
+                    "component {component} of disk {} has no source to be copied from: bring back the host or device that the disk waits for",
                     disk.name
                 )),
                 Fate::Missed { .. } | Fate::Inaccessible | Fate::Lost => {}
@@ -164,7 +164,7 @@ impl Assessment {
     }
 }
 
-/// What happens to the components of a disk on the devices. What moves is counted in `spaces`.
+/// The fate of the components of a disk on the devices. Moves are counted in `spaces`.
 fn fates(
     view: &View,
     devices: &BTreeSet<DeviceId>,
@@ -212,11 +212,11 @@ fn fates(
     fates
 }
 
-/// What happens to a disk, in one sentence: the worst first.
+/// The consequence for a disk, in one sentence: the worst first.
 fn summary(view: &View, components: &[(usize, ComponentId, Fate)]) -> String {
     let fates = || components.iter().map(|(_, _, fate)| fate);
     if fates().any(|fate| *fate == Fate::Lost) {
-        return "cannot be used already, and goes on waiting for what it lacks".to_owned();
+        return "cannot be used already, and waits for its missing components".to_owned();
     }
     if fates().any(|fate| *fate == Fate::Inaccessible) {
         return "cannot be used while the host is away: its only copy stays there".to_owned();
@@ -224,7 +224,7 @@ fn summary(view: &View, components: &[(usize, ComponentId, Fate)]) -> String {
     let stuck =
         fates().find_map(|fate| if let Fate::Stuck { cause, .. } = fate { Some(cause) } else { None });
     if let Some(cause) = stuck {
-        return format!("has to move and cannot: {cause}");
+        return format!("has to move and has no target: {cause}");
     }
     let moves = fates().filter_map(|fate| match fate {
         Fate::Moves { target, bytes, .. } => Some((*target, *bytes)),
@@ -248,28 +248,28 @@ fn summary(view: &View, components: &[(usize, ComponentId, Fate)]) -> String {
     copied.into_iter().chain(goes_on).collect::<Vec<_>>().join("; ")
 }
 
-/// How far a host is on its way into maintenance, or a device on its way to be empty.
+/// Progress of a host that enters maintenance, or of a device that is being emptied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// Components that have to leave and have not yet.
+    /// Components that still have to leave.
     pub components_left: usize,
     /// Bytes that these hold.
     pub bytes_left: u64,
-    /// Disks that they are of.
+    /// The number of their disks.
     pub disks_left: usize,
-    /// Components of other disks that are still on their way to it.
+    /// Incoming components of other disks that are still being filled there.
     pub incoming_left: usize,
 }
 
 impl Progress {
-    /// Whether it may go.
+    /// Whether it may stop.
     pub fn is_done(&self) -> bool {
         *self == Progress::default()
     }
 }
 
-/// What is left to do before the host may go, by the mode in its record. Why something does not move is told by
-/// [`crate::Repairs::refused`].
+/// The work left before the host may stop, by the mode in its record. [`crate::Repairs::refused`] says why a
+/// component does not move.
 pub fn progress(view: &View, host: HostId) -> Progress {
     let mut progress = Progress::default();
     let Some(record) = view.hosts.get(&host) else { return progress };
@@ -279,7 +279,7 @@ pub fn progress(view: &View, host: HostId) -> Progress {
         let mut has_some = false;
         for (place, copies) in disk.layout.places() {
             let bytes = disk.placed(&disk.layout, view.used(disk.id)).footprint(place).data_bytes;
-            // What nothing can be copied from holds back only who wants the host empty.
+            // A component that cannot be copied holds back full evacuation alone.
             let counts = |one: &&layout::Component| {
                 devices.contains(&one.device)
                     && must_leave(view, disk, one)
@@ -298,7 +298,7 @@ pub fn progress(view: &View, host: HostId) -> Progress {
     progress
 }
 
-/// What is left to do before a device that is to be emptied is empty.
+/// The work left before a device that is being emptied is empty.
 pub fn emptying(view: &View, device: DeviceId) -> Progress {
     let mut progress = Progress::default();
     for disk in view.disks.values() {
@@ -378,7 +378,7 @@ mod tests {
             other.free_bytes = 0;
         }
         let found = assess_device(&view, device, 1).expect("it is there");
-        assert!(found.obstacles[0].contains("has nowhere to go"), "{found:?}");
+        assert!(found.obstacles[0].contains("has no target"), "{found:?}");
         assert_eq!(assess_device(&view, DeviceId(99), 1), None);
     }
 

@@ -1,10 +1,10 @@
-//! Components that no record names: left behind by a node that was away when they were to be deleted.
+//! Orphans: components that no record names, left behind by a node that was away when they were to be deleted.
 
 use crate::disk::DiskRecord;
 use base::{ComponentId, DiskId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A component as the node that holds it tells of it.
+/// A component as its node reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listed {
     /// Its disk.
@@ -13,22 +13,21 @@ pub struct Listed {
     pub promised: u32,
 }
 
-/// Components of a node that the record of their disk does not name.
+/// Orphans of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Orphans {
-    /// They are to be deleted.
+    /// Orphans to be deleted.
     pub to_delete: BTreeSet<ComponentId>,
-    /// They have promised an epoch that their disk's record does not know yet: the directory has lost changes, and they
-    /// are to be kept.
+    /// Orphans that promised an epoch that their disk's record does not know yet. The directory has lost changes, so
+    /// they are kept.
     pub later_than_record: BTreeSet<ComponentId>,
 }
 
-/// Those of the components that stand on `node` that their disk's record does not name. What is of a disk without a record
-/// is left alone: it is all that may be left of it.
+/// The components on `node` that their disk's record does not name. Components of a disk without a record are left
+/// alone: they may be all that is left of it.
 ///
-/// The node must have listed them *before* the records were read: a record names a component before the component is
-/// made, so that none of the listed ones is still to be named. A directory that was lost is rebuilt from the devices
-/// before this is asked.
+/// The node must have listed them *before* the records were read. A record names a component before the component is
+/// made, so no listed one is still to be named. A lost directory is rebuilt from the devices before this is asked.
 pub fn orphans(
     disks: &BTreeMap<DiskId, DiskRecord>,
     node: NodeId,
@@ -79,7 +78,8 @@ mod tests {
         assert_eq!(found.later_than_record, BTreeSet::from([ComponentId(9)]));
     }
 
-    /// What is kept on a host that joined again does not stay for ever: each new owner raises the record's epoch.
+    /// Orphans that are kept on a host that joined again are deleted in the end: each new owner raises the record's
+    /// epoch.
     #[test]
     fn a_component_that_was_kept_is_deleted_once_the_record_knows_its_epoch() {
         let mut view = cluster(2, 1);

@@ -1,7 +1,9 @@
-//! A directory that was lost, from what the hosts kept of it and what their components promised (docs/design/0016).
+//! Rebuilds a lost directory from the copies that hosts kept and the epochs that their components promised
+//! (docs/design/0016).
 //!
-//! Relies on two rules of the hosts: a copy is complete up to its revision, and a host acts on a record only when its copy has
-//! it on stable storage. Must never give a record as proven where a component shows that a later one was acted on.
+//! Relies on two rules of the hosts: a copy is complete up to its revision, and a host acts on a record only once its
+//! copy has the record on stable storage. Must never give a record as proven when a component shows that a host acted
+//! on a later one.
 
 use crate::disk::{DiskRecord, DiskState};
 use crate::orphans::Listed;
@@ -9,10 +11,10 @@ use base::{ComponentId, DiskId, HostId};
 use replication::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a host kept of the directory: by key, each record with its version.
+/// A host's copy of the directory: by key, each record with its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept<R> {
-    /// Which directory of the cluster it is of.
+    /// The generation of the directory.
     pub generation: u64,
     /// No change up to this revision is missing. Single records may be newer.
     pub revision: u64,
@@ -21,8 +23,8 @@ pub struct Kept<R> {
 }
 
 impl<R> Kept<R> {
-    /// What two hosts kept, as if one had: the newest version of each record; one that the other lacks though it is
-    /// complete to that version was removed. Of different generations only the later counts.
+    /// Merges the copies of two hosts: the newest version of each record. A record that only one has, and to whose
+    /// version the other is complete, was removed. Of different generations only the later counts.
     pub fn merged(self, other: Kept<R>) -> Kept<R> {
         if self.generation != other.generation {
             return if self.generation > other.generation { self } else { other };
@@ -43,20 +45,20 @@ impl<R> Kept<R> {
     }
 }
 
-/// What is known beside the records.
+/// Facts beside the records.
 #[derive(Debug, Clone, Default)]
 pub struct Testimony {
     /// The components of each host that answered.
     pub components: BTreeMap<HostId, BTreeMap<ComponentId, Listed>>,
     /// Hosts whose copy of the records is missing, whether they answered or not.
     pub without: BTreeSet<HostId>,
-    /// Disks that are taken though nobody can prove that their record is the last.
+    /// Disks to be taken although nothing proves that their record is the last.
     pub accepted: BTreeSet<DiskId>,
-    /// Disks that are given up for the same reason.
+    /// Disks to be given up for the same reason.
     pub left_out: BTreeSet<DiskId>,
 }
 
-/// Why nobody knows whether a disk's record is the last.
+/// Why nothing proves that a disk's record is the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unproven {
     /// The component that promised a later epoch.
@@ -69,34 +71,36 @@ pub struct Unproven {
     pub known: u32,
 }
 
-/// What a person has to say otherwise before a directory is made.
+/// An obstacle that a person has to remove before a directory is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
-    /// Nobody knows whether the disk's record is the last, and nobody said what becomes of it. Left out by itself it would be
-    /// lost: no host keeps a record that the new directory has not.
+    /// Nothing proves that the disk's record is the last, and nobody decided about the disk. If it were left out it
+    /// would be lost, because no host keeps a record that the new directory lacks.
     Undecided,
-    /// It is to be given up, and nothing stands against taking it.
+    /// It is to be given up although its record can be taken.
     LeftOutForNothing,
 }
 
-/// What becomes of a disk.
+/// The fate of a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
     /// Its record for the new directory; its version means nothing.
     pub record: DiskRecord,
-    /// Why it is not proven to be the last; such a record is for the new directory only if it was accepted.
+    /// Why the record is not proven to be the last. Such a record goes to the new directory only if a person accepted
+    /// it.
     pub unproven: Option<Unproven>,
-    /// Whether it was accepted in spite of that.
+    /// Whether a person accepted it.
     pub is_accepted: bool,
-    /// What stands against making a directory of this.
+    /// The obstacle to making the directory.
     pub obstacle: Option<Obstacle>,
     /// Hosts without a copy that owned it or held an active component: changes of theirs may be missing.
     pub at_risk: Vec<HostId>,
-    /// Components that count, and will be absent unless their host, which did not answer, is there when the disk is opened.
+    /// Active components that will be absent unless their host, which did not answer, is there when the disk is
+    /// opened.
     pub made_absent: Vec<ComponentId>,
-    /// Places that no host that answered has an active component of.
+    /// Places without an active component on the hosts that answered.
     pub places_missing: Vec<usize>,
-    /// The name that it had, if another disk has it.
+    /// Its former name, if another disk has that name.
     pub renamed_from: Option<String>,
 }
 
@@ -107,16 +111,16 @@ impl Restored {
     }
 }
 
-/// What becomes of all disks.
+/// The fate of all disks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rebuilt {
     /// Disks that have a record.
     pub disks: BTreeMap<DiskId, Restored>,
-    /// Disks of which components stand on hosts and no record does, with those hosts.
+    /// Disks without a record of which hosts have components, with those hosts.
     pub unknown: BTreeMap<DiskId, BTreeSet<HostId>>,
 }
 
-/// Decides what becomes of the disks whose newest records are `disks`.
+/// Decides about the disks whose newest records are `disks`.
 pub fn rebuild(disks: impl IntoIterator<Item = DiskRecord>, testimony: &Testimony) -> Rebuilt {
     let promises = Promises::of(testimony);
     let mut rebuilt = Rebuilt::default();
@@ -132,7 +136,7 @@ pub fn rebuild(disks: impl IntoIterator<Item = DiskRecord>, testimony: &Testimon
     rebuilt
 }
 
-/// Of each disk the component that promised most, whether its record names it or not.
+/// The component of each disk with the greatest promise, whether its record names it or not.
 struct Promises(BTreeMap<DiskId, (u32, ComponentId, HostId)>);
 
 impl Promises {
@@ -160,7 +164,7 @@ fn restored(mut record: DiskRecord, testimony: &Testimony, promises: &Promises) 
         (true, false) | (false, true) => None,
     };
     if let (Some(unproven), true) = (unproven, is_accepted) {
-        // The next owner counts on from here, so that every component promises its epoch.
+        // The next owner takes a later epoch than this, so that every component promises it.
         (record.roster.epoch, record.roster.owner) = (unproven.promised, None);
     }
     let owner = record.roster.owner.map(|owner| owner.node.host);
@@ -180,11 +184,11 @@ fn restored(mut record: DiskRecord, testimony: &Testimony, promises: &Promises) 
     }
 }
 
-/// The components on hosts that did not answer and in places where others are left, and the places where none is.
+/// The components on hosts that did not answer in places that have others, and the places that have none.
 fn without_silent(record: &DiskRecord, testimony: &Testimony) -> (Vec<ComponentId>, Vec<usize>) {
     let answers = |host: &HostId| testimony.components.contains_key(host);
     let (mut made_absent, mut missing) = (Vec::new(), Vec::new());
-    // A disk that is being made has nothing to lose, one that goes is not served.
+    // A disk that is being created has no data, and one that is being deleted is not served.
     if record.state != DiskState::Active {
         return (made_absent, missing);
     }
@@ -196,8 +200,8 @@ fn without_silent(record: &DiskRecord, testimony: &Testimony) -> (Vec<ComponentI
             missing.push(place);
             continue;
         }
-        // They stay active in the record: the next owner counts out those that it does not hear, and notes what they may know. One
-        // that is there after all may be the only one that has the last changes.
+        // They stay active in the record: the next owner takes out those that it cannot reach, and notes which
+        // changes they may know. One of them may be the only one with the last changes.
         for member in active.iter().filter(|one| !answers(&one.node.host)) {
             made_absent.push(member.component);
         }
@@ -205,7 +209,7 @@ fn without_silent(record: &DiskRecord, testimony: &Testimony) -> (Vec<ComponentI
     (made_absent, missing)
 }
 
-/// Two disks may have one name where a copy was ahead of itself with one of them: the record that changed last keeps it.
+/// Two disks may have one name where a copy was ahead with one of them. The record that changed last keeps the name.
 fn give_names(disks: &mut BTreeMap<DiskId, Restored>) {
     let mut order: Vec<(u64, DiskId)> =
         disks.values().filter(|one| one.is_taken()).map(|one| (one.record.version, one.record.id)).collect();

@@ -1,11 +1,12 @@
-//! What is replaced, when, and by whom.
+//! Repairs: which components are replaced, when, and by which node.
 //!
-//! A component on a failed device, one that lost data and one that is to leave its host are replaced at once; one that is
-//! missing may come back, and is given the repair delay. Any free space of the cluster is the spare. All nodes decide for
-//! all disks, and each performs what is for itself to do: so that the bounds hold for the cluster, as far as the nodes see
-//! the same. Two things keep them from waiting for each other: what comes first is told by the records alone and not by what
-//! a host has noted for itself, and what nobody has begun for a while takes nobody else's turn. A replacement and the return of what it replaces race: whichever is active first stays. Must never begin
-//! what has nothing to be filled from, and never end what the last copy depends on.
+//! A component on a failed device, one that lost data and one that has to leave its host are replaced at once. A
+//! missing component may come back, so the repair delay passes first. All free space of the cluster is spare space.
+//! All nodes decide for all disks, and each carries out its own part. So the bounds hold for the whole cluster, as
+//! far as the nodes see the same view. Two rules keep nodes from waiting for each other: priority follows from the
+//! records alone and not from a host's own notes, and a decision that nobody carries out for a while no longer
+//! counts. A replacement and the return of the replaced component race: whichever is active first stays. Must never
+//! begin a component that has no source, and never remove one that the last copy depends on.
 
 pub(crate) mod actor;
 mod budget;
@@ -28,48 +29,48 @@ use placement::{Cause, DeviceSpace, Stripes, add_copies, repair};
 use replication::{Role, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Decides about repairs. What it remembers is since when things are as they are; a restart only makes it wait longer.
+/// Decides about repairs. It remembers since when states have lasted; after a restart it only waits longer.
 #[derive(Debug, Clone, Default)]
 pub struct Repairs {
     settings: Settings,
     missing: BTreeMap<(DiskId, ComponentId), Instant>,
-    /// Bytes copied to components that are there and not active, and since when that has not changed.
+    /// Bytes copied to reachable components that are not active, and since when the number has not changed.
     unmoved: BTreeMap<(DiskId, ComponentId), (Option<u64>, Instant)>,
     refused: BTreeMap<(DiskId, Slot), Refused>,
     /// The devices that could take components at the last decision.
     in_service: BTreeSet<DeviceId>,
-    /// What was decided to begin and no record has yet, since when.
+    /// Decided components that no record has yet, since when.
     awaited: BTreeMap<(DiskId, Slot), Instant>,
     /// The disks that anything may have to be done about, as of the last decision.
     restless: Vec<DiskId>,
 }
 
-/// A disk that is to be worked on.
+/// A disk with work to do.
 struct Job<'a> {
     disk: &'a DiskRecord,
     actor: NodeId,
     due: Vec<Due>,
-    /// A component that stands in for one that is due, and takes its seat. It is filled as any other is.
+    /// The stand-in of a component that is due, which takes its seat. It is filled like any other.
     heir: Option<ComponentId>,
 }
 
 impl Repairs {
-    /// Nothing is known yet.
+    /// No repairs and no history.
     pub fn new(settings: Settings) -> Repairs {
         Repairs { settings, ..Repairs::default() }
     }
 
-    /// Other settings from now on.
+    /// Changes the settings.
     pub fn set(&mut self, settings: Settings) {
         self.settings = settings;
     }
 
-    /// Whether nothing is filled, by the settings.
+    /// Whether the settings forbid replacements.
     pub fn are_off(&self) -> bool {
         self.settings.replacements_max == 0
     }
 
-    /// What could not be placed, by disk.
+    /// Replacements for which no device was found, by disk.
     pub fn refused(&self) -> &BTreeMap<(DiskId, Slot), Refused> {
         &self.refused
     }
@@ -89,7 +90,7 @@ impl Repairs {
         self.missing.get(&(disk, component)).copied()
     }
 
-    /// Since when nothing has been copied to a component that is there and not active.
+    /// Since when nothing was copied to a reachable component that is not active.
     pub(crate) fn unmoved_since(&self, disk: DiskId, component: ComponentId) -> Option<Instant> {
         self.unmoved.get(&(disk, component)).map(|(_, since)| *since)
     }
@@ -120,7 +121,7 @@ impl Repairs {
                 Acting::Claims(_) => {}
                 Acting::Owner(actor) => {
                     let ends = self.ends(now, view, disk);
-                    // What stands in for a component takes its seat; until it counts, that is waited for.
+                    // A stand-in takes the seat. Until it is active, this is waited for.
                     let has_heir = |due: &Due| matches!(due.slot, Slot::Component(id) if disk.stand_in_for(id).is_some());
                     let (inherited, due): (Vec<Due>, Vec<Due>) = due.into_iter().partition(has_heir);
                     let heir = heir(disk, &inherited);
@@ -157,7 +158,7 @@ impl Repairs {
         Decisions { actions, wait_until }
     }
 
-    /// Where a device can take components that could not before, what was refused is tried again.
+    /// Tries refused replacements again once a device can take components that could not before.
     fn note_devices(&mut self, now: Instant, view: &View) {
         let in_service = view.in_service().map(|(_, device)| device.id).collect();
         let former = std::mem::replace(&mut self.in_service, in_service);
@@ -166,7 +167,7 @@ impl Repairs {
         }
     }
 
-    /// Notes since when components are missing, and forgets what is there again.
+    /// Notes since when components are missing, and forgets those that are back.
     fn note_missing(&mut self, now: Instant, view: &View, restless: &[&DiskRecord]) {
         let mut missing = BTreeMap::new();
         for disk in restless {
@@ -191,7 +192,7 @@ impl Repairs {
             }
         }
         self.missing = missing;
-        // Of a disk at rest nothing is due that could be refused.
+        // A disk without work has nothing due that could be refused.
         let of = |disk: &DiskId| restless.binary_search_by_key(disk, |one| one.id).map(|at| restless[at]);
         let is_there = |disk: &DiskId, slot: &Slot| match (of(disk), slot) {
             (Err(_), _) => false,
@@ -203,7 +204,7 @@ impl Repairs {
         self.refused.retain(|(disk, slot), _| is_there(disk, slot));
     }
 
-    /// Notes since when what owners tell of their resyncs is the same.
+    /// Notes since when the progress that owners report has not changed.
     fn note_unmoved(&mut self, now: Instant, view: &View, restless: &[&DiskRecord]) {
         let mut unmoved = BTreeMap::new();
         for disk in restless {
@@ -222,7 +223,7 @@ impl Repairs {
         self.unmoved = unmoved;
     }
 
-    /// Whether the bounds let a component be filled that stands in for another until now.
+    /// Whether the bounds allow a stand-in to be filled.
     fn may_inherit(
         &mut self,
         now: Instant,
@@ -239,7 +240,7 @@ impl Repairs {
         true
     }
 
-    /// Finds places for what is due, as many as the budget lets begin.
+    /// Finds devices for due components, as many as the budget allows.
     fn begin(
         &mut self,
         now: Instant,
@@ -295,8 +296,9 @@ impl Repairs {
         begun
     }
 
-    /// Places for what is due, or why there are none. Hosts that fill as many as they may are passed over: the emptiest
-    /// device would be everybody's choice, and all else would wait for its host. What only they could take waits.
+    /// Finds devices for due components, or says why there are none. Hosts that fill as many components as they may
+    /// are passed over: otherwise every disk would choose the emptiest device and wait for its host. A component that
+    /// only such hosts could take waits.
     fn places_for(
         &self,
         placed: &placement::PlacedDisk<'_>,
@@ -328,7 +330,7 @@ impl Repairs {
         found
     }
 
-    /// Takes what the bounds allow.
+    /// Takes as many as the bounds allow.
     fn admit(
         &mut self,
         now: Instant,
@@ -337,8 +339,8 @@ impl Repairs {
         budget: &mut Budget<'_>,
     ) -> Vec<Coming> {
         let Settings { replacements_max, replacements_per_host_max, .. } = self.settings;
-        // With an explicit number of stripes, components that left one device together must come to one device
-        // together: chosen one after the other, they would take more devices than the policy says.
+        // With an explicit number of stripes, components that left one device together must go to one device
+        // together. Chosen one after the other, they would take more devices than the policy says.
         if matches!(disk.policy.stripes, Stripes::Exactly(2..)) {
             if budget.coming > 0 && budget.coming + found.len() > replacements_max {
                 return Vec::new();
@@ -359,8 +361,8 @@ impl Repairs {
         begun
     }
 
-    /// Counts a component that is to come. What was decided a while ago and is in no record yet does not count: its actor
-    /// cannot, or sees things in another way, and others are not to wait for it.
+    /// Counts a decided component. One decided a while ago that is in no record yet does not count: its actor cannot
+    /// carry it out or sees another view, and others must not wait for it.
     fn count(&mut self, now: Instant, key: (DiskId, Slot), host: HostId, budget: &mut Budget) {
         let since = budget.awaited.get(&key).copied().unwrap_or(now);
         self.awaited.insert(key, since);
@@ -371,7 +373,7 @@ impl Repairs {
     }
 }
 
-/// A component that stands in for one that is to be replaced, and counts.
+/// The active stand-in of a component that is to be replaced.
 fn heir(disk: &DiskRecord, due: &[Due]) -> Option<ComponentId> {
     let of = |due: &Due| match due.slot {
         Slot::Component(id) => disk.roster.stand_in_of(id).map(|one| one.component),
@@ -406,7 +408,7 @@ fn incoming(due: Due, component: Component) -> Incoming {
     let reason = match due.why {
         Why::DeviceFailed | Why::Stale | Why::Gone | Why::NoRoom | Why::Absent { .. } => Reason::Repair,
         Why::Evacuation => Reason::Evacuation,
-        // A policy asks for copies that fail apart; one that takes the seat of another is told from one that is added.
+        // `Policy` stands for two reasons. A move between fault domains replaces a component; an added copy does not.
         Why::Debt | Why::Domain => Reason::Policy,
         Why::Balance => Reason::Balance,
     };

@@ -1,4 +1,4 @@
-//! What is copied for disks, what is to be, and what that waits for: one entry for each component that does not count.
+//! Resyncs: one entry for each component that is not active, with its progress and what it waits for.
 
 use crate::disk::{DiskRecord, DiskState, Reason};
 use crate::ground::{device_name, ground_of, resync};
@@ -15,19 +15,19 @@ use std::fmt;
 /// Why a component is copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Motive {
-    /// It was away, or is behind, and gets what it missed.
+    /// It was away or is behind, and gets the changes that it missed.
     Return,
-    /// Another is lost.
+    /// Another component is lost.
     Repair,
-    /// A host or device is to be emptied.
+    /// A host or a device is to be emptied.
     Evacuation,
     /// The policy asks for more copies.
     Policy,
     /// Another copy stands in the same fault domain.
     Domain,
-    /// Devices are evened out.
+    /// Devices are rebalanced.
     Balance,
-    /// It stands in for one that is missing.
+    /// It stands in for a missing component.
     StandIn,
 }
 
@@ -45,26 +45,26 @@ impl fmt::Display for Motive {
     }
 }
 
-/// A component that does not count yet, or no more.
+/// A component that is not active.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resync {
     /// The component.
     pub component: ComponentId,
-    /// The place that it is a copy of.
+    /// Its place.
     pub place: usize,
     /// Its device.
     pub device: DeviceId,
-    /// Why it is copied, or is to be.
+    /// Why it is copied.
     pub motive: Motive,
     /// Bytes that were copied.
     pub copied_bytes: u64,
-    /// Bytes still to be copied, as far as that is known.
+    /// Bytes still to be copied, if known.
     pub left_bytes: Option<u64>,
-    /// What it waits for, in a few words; nothing while it is being copied.
+    /// The reason for waiting, in a few words; none while it is being copied.
     pub waits_for: Option<String>,
 }
 
-/// All of a disk, by place.
+/// All resyncs of a disk, by place.
 pub fn resyncs(view: &View, disk: &DiskRecord, repairs: &Repairs, now: Instant) -> Vec<Resync> {
     if disk.state != DiskState::Active {
         return Vec::new();
@@ -88,7 +88,7 @@ pub fn resyncs(view: &View, disk: &DiskRecord, repairs: &Repairs, now: Instant) 
             (None, Role::Copy) => Motive::Return,
             (None, _) => Motive::StandIn,
         };
-        // What stands in for another gets what is changed, and nothing has to be copied to it first.
+        // A stand-in gets new changes; nothing has to be copied to it first.
         let is_replaced = incoming.is_none() && disk.incoming_for(component.id).is_some();
         if told.is_none() && (motive == Motive::StandIn || is_replaced) {
             continue;
@@ -107,7 +107,7 @@ pub fn resyncs(view: &View, disk: &DiskRecord, repairs: &Repairs, now: Instant) 
     found
 }
 
-/// What a component waits for to which nothing is copied.
+/// Why nothing is copied to a component.
 fn waits_for(
     view: &View,
     disk: &DiskRecord,
@@ -117,9 +117,9 @@ fn waits_for(
 ) -> String {
     let is_here = view.ground(component.device) == Ground::Here;
     if is_here && disk.roster.owner.is_none() {
-        return "a host that uses the disk, or takes it".to_owned();
+        return "a host that uses the disk or becomes its owner".to_owned();
     }
-    // Why it left says nothing any more once its host is there again.
+    // The reason why it left is void once its host is back.
     let still = |why: &LeftBecause| is_here && *why != LeftBecause::Unreachable;
     let told = view.told(disk.id, component.id);
     let trouble = told.and_then(|told| told.trouble).filter(still);
@@ -148,7 +148,7 @@ fn waits_for(
     }
 }
 
-/// What a component waits for whose device has no room for it.
+/// Why nothing is copied to a component whose device has no room for it.
 fn without_room(
     view: &View,
     disk: &DiskRecord,
@@ -214,7 +214,7 @@ mod tests {
             &view,
             &repairs,
             3600,
-            &[(Motive::Repair, Some(GIB), "a host that uses the disk, or takes it")],
+            &[(Motive::Repair, Some(GIB), "a host that uses the disk or becomes its owner")],
         );
     }
 

@@ -1,6 +1,7 @@
-//! Devices that get room again, while components wait for that.
+//! Devices that gain room while components wait for it.
 //!
-//! An owner asks a component that has no room less and less often. Whoever sees all devices tells it when there is room.
+//! An owner asks a component without room less and less often. The node that sees all devices tells the owner when
+//! there is room.
 
 use crate::limits::ROOM_NOTICED;
 use crate::view::View;
@@ -9,7 +10,7 @@ use replication::Standing;
 use replication::owner::LeftBecause;
 use std::collections::BTreeMap;
 
-/// Remembers how little room devices have had.
+/// Remembers the least room of devices.
 #[derive(Debug, Clone, Default)]
 pub struct RoomWatch {
     /// The least room of each device that components wait for.
@@ -17,7 +18,7 @@ pub struct RoomWatch {
 }
 
 impl RoomWatch {
-    /// The components that should be asked again now: those without room on devices that have more of it than before.
+    /// The components to ask again: those without room on devices that have more of it than before.
     pub fn step(&mut self, view: &View) -> Vec<(DiskId, ComponentId)> {
         let mut waiting: BTreeMap<DeviceId, Vec<(DiskId, ComponentId)>> = BTreeMap::new();
         for (id, owner) in &view.owners {

@@ -1,14 +1,15 @@
-//! Which devices are much slower than their peers, for so long that it is not chance.
+//! Slow devices: those that are much slower than their peers for so long that it is not chance.
 //!
-//! Measured is the time that a device works for one request (`diskgroup::Effort`), in windows of ten seconds. A window counts
-//! against a device when that time is over an absolute bound *and* several times that of its peers: the other devices for
-//! the same purpose, log or capacity, of the whole cluster in the same moments. Load alone does not reach the first, and a
-//! host or cluster that is slow as a whole does not reach the second. A device without peers has a bound of its own, ten times
-//! as high. Windows in which it did nothing say nothing. When most of its last windows count against it, it is slow; then it is
-//! to be emptied while what stands on it can still be read. vSAN's first version took devices out after ten minutes above 50 ms of
-//! latency, and many were good.
+//! The measure is the time that a device works for one request (`diskgroup::Effort`), in windows of ten seconds. A
+//! window counts against a device when that time is over an absolute bound *and* several times that of its peers: the
+//! other devices of the cluster for the same purpose, log or capacity, in the same moments. Load alone does not reach
+//! the first bound. A host or cluster that is slow as a whole does not reach the second. A device without peers has a
+//! bound of its own, ten times as high. Windows without requests are ignored. A device is slow when most of its last
+//! windows count against it. It is then emptied while its components can still be read. vSAN's first version took
+//! devices out after ten minutes above 50 ms of latency, and many of them were good.
 //!
-//! Pure: it is told the time and the figures. Peers' figures are needed only while a device of this host is over the bound.
+//! Pure: time and figures are arguments. Peers' figures are needed only while a device of this host is over the
+//! bound.
 
 use crate::limits::{
     SLOW_ALONE_FACTOR, SLOW_FACTOR, SLOW_HISTORY, SLOW_PACE, SLOW_WINDOW, SLOW_WINDOWS, WELL_WINDOWS,
@@ -18,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
-/// What a device of this host has done so far.
+/// The work of a device of this host so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
     /// The device.
@@ -47,14 +48,14 @@ pub struct Pace {
 pub struct Slow {
     /// Time for one of its requests in the last window that counted against it.
     pub request: Duration,
-    /// That of its peers then, and how many they were; none without peers.
+    /// The median of its peers then, and their number; none without peers.
     pub peers: Option<(Duration, usize)>,
 }
 
 impl fmt::Display for Slow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        // Where none ended within a window, what is known is that it takes at least so long.
+        // If no request ended within a window, the time is a lower bound.
         match self.request >= SLOW_WINDOW {
             true => {
                 write!(f, "it is slow, {:.0} s of work and more for a request", self.request.as_secs_f64())?
@@ -82,16 +83,16 @@ struct History {
 /// Watches the devices of one host.
 #[derive(Debug, Default)]
 pub struct SlowWatch {
-    /// Where the present window began, and what devices had done then.
+    /// The start of the present window, and the work of devices up to then.
     began: Option<Instant>,
     before: BTreeMap<DeviceId, Effort>,
-    /// Of the last window that ended.
+    /// Figures of the last complete window.
     paces: Vec<Pace>,
     histories: BTreeMap<DeviceId, History>,
 }
 
 impl SlowWatch {
-    /// Takes in what the host's devices have done. True when a window ended: then [`SlowWatch::judge`] is due.
+    /// Takes in the work of the host's devices. True when a window ended: then [`SlowWatch::judge`] is due.
     pub fn note(&mut self, now: Instant, efforts: &[Effort]) -> bool {
         let Some(began) = self.began else {
             self.begin(now, efforts);
@@ -106,7 +107,7 @@ impl SlowWatch {
             let busy = one.busy.checked_sub(before.busy)?;
             let requests = one.requests.checked_sub(before.requests)?;
             let request = match u32::try_from(requests).unwrap_or(u32::MAX) {
-                // Something that began a moment ago says nothing yet.
+                // A request that began a moment ago says nothing yet.
                 0 if busy < lasted / 2 => return None,
                 0 => lasted,
                 count => busy / count,
@@ -124,24 +125,24 @@ impl SlowWatch {
         self.before = efforts.iter().map(|one| (one.device, *one)).collect();
     }
 
-    /// How the host's devices were in the last window, for the other hosts.
+    /// Figures of the host's devices in the last window, for the other hosts.
     pub fn paces(&self) -> &[Pace] {
         &self.paces
     }
 
-    /// Whether a device was over the bound in the last window, so that it is worth asking other hosts for theirs.
+    /// Whether a device was over the bound in the last window, so that other hosts' figures are needed.
     pub fn has_suspect(&self) -> bool {
         self.paces.iter().any(|pace| pace.request > SLOW_PACE)
     }
 
-    /// Judges the last window, with what other hosts' devices did.
+    /// Judges the last window, with the figures of other hosts' devices.
     pub fn judge(&mut self, others: &[Pace]) {
         for pace in &self.paces {
             let alike = |one: &&Pace| one.is_log == pace.is_log && one.device != pace.device;
             let mut peers: Vec<Duration> =
                 self.paces.iter().chain(others).filter(alike).map(|one| one.request).collect();
             peers.sort_unstable();
-            // Of two the slower: whoever is to be called slow must be so beside both.
+            // Of two peers the slower one: a device is slow only beside both.
             let median = peers.get(peers.len() / 2).map(|median| (*median, peers.len()));
             let bound = match median {
                 Some((median, _)) => SLOW_PACE.max(median * SLOW_FACTOR),

@@ -1,9 +1,9 @@
-//! Which components stand in for others: where what is changed goes while a component is missing, so that it is kept as
-//! often as the policy says (docs/design/0013).
+//! Which components stand in for missing ones. A stand-in takes the changes while a component is missing, so that
+//! they are kept as often as the policy says (docs/design/0013).
 //!
-//! A stand-in begins as soon as the record has a component out, long before that is given up; it goes when the component is
-//! back, or takes its seat when that is replaced. Must never begin what has nothing to be filled from, and needs no rule of
-//! its own for what is safe: a stand-in that goes too early protects less, and loses nothing.
+//! A stand-in begins as soon as the record has a component absent, long before that component is given up. It ends
+//! when the component is back, or takes its seat when the component is replaced. Must never begin a stand-in without
+//! a source. It needs no safety rule of its own: a stand-in that ends too early protects less and loses nothing.
 
 use crate::disk::{DiskRecord, DiskState, StandIn};
 use crate::limits::{STAND_IN_AFTER, STAND_IN_RETRY, STAND_INS_BEGUN_MAX};
@@ -19,16 +19,16 @@ use replication::{Member, Role, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Decides about stand-ins. What it remembers is what failed lately; a restart only makes it try again sooner.
+/// Decides about stand-ins. It remembers recent failures; after a restart it only tries again sooner.
 #[derive(Debug, Clone, Default)]
 pub struct StandIns {
-    /// Components for which nothing stands in until then.
+    /// Components without a stand-in until then.
     retry_at: BTreeMap<(DiskId, ComponentId), Instant>,
 }
 
 impl StandIns {
-    /// Decides, after `repairs` has for the same view. `is_wanted`: whether anything is to stand in at all. `ids` gives a
-    /// fresh component id at every call; the same arguments give the same decisions.
+    /// Decides, after `repairs` has decided for the same view. `is_wanted`: whether stand-ins are allowed. `ids`
+    /// gives a fresh component id at every call. The same arguments give the same decisions.
     pub fn step(
         &mut self,
         now: Instant,
@@ -64,7 +64,7 @@ impl StandIns {
         decisions
     }
 
-    /// A stand-in of a disk that is to go, and why.
+    /// A stand-in of a disk that is to end, and why.
     fn end(
         &mut self,
         now: Instant,
@@ -91,7 +91,7 @@ impl StandIns {
         None
     }
 
-    /// Finds places for stand-ins of components of a disk.
+    /// Finds devices for stand-ins of components of a disk.
     #[expect(clippy::too_many_arguments, reason = "as in placement")]
     fn begin(
         &mut self,
@@ -127,7 +127,7 @@ impl StandIns {
     }
 }
 
-/// Why a stand-in is to go although what it stands in for is not back.
+/// Why a stand-in is to end although its component is not back.
 fn why_lost(view: &View, disk: &DiskRecord, one: &StandIn, member: &Member) -> Option<Because> {
     let ground = view.ground_of(disk, &one.component);
     let trouble = view.told(disk.id, one.component.id).and_then(|told| told.trouble);
@@ -143,7 +143,7 @@ fn why_lost(view: &View, disk: &DiskRecord, one: &StandIn, member: &Member) -> O
     is_unwanted_at(view, disk, &one.component).then_some(Because::Leaving)
 }
 
-/// Components of a disk that need a stand-in, and when the next one will.
+/// Components of a disk that need a stand-in, and when the next one will need one.
 #[derive(Debug, Default)]
 struct Missing {
     due: Vec<ComponentId>,
@@ -158,7 +158,7 @@ fn missing(now: Instant, view: &View, repairs: &Repairs, disk: &DiskRecord) -> M
         }
         for copy in copies.iter().filter(|copy| may_need(view, repairs, disk, copy, now)) {
             let Some(since) = repairs.missing_since(disk.id, copy.id) else { continue };
-            // Of a host that is serviced it is known that it will be away for longer.
+            // A host in maintenance is known to be away for longer.
             let patience = if mode_of(view, disk, copy).is_some() { Duration::ZERO } else { STAND_IN_AFTER };
             match since + patience <= now {
                 true => missing.due.push(copy.id),
@@ -169,7 +169,7 @@ fn missing(now: Instant, view: &View, repairs: &Repairs, disk: &DiskRecord) -> M
     missing
 }
 
-/// Whether a component is absent, is neither brought up to date nor replaced, and has no stand-in.
+/// Whether a component is absent, is neither resynced nor replaced, and has no stand-in.
 fn may_need(view: &View, repairs: &Repairs, disk: &DiskRecord, copy: &Component, now: Instant) -> bool {
     let member = disk.roster.member(copy.id);
     let is_absent = member.is_some_and(|one| one.standing == Standing::Absent && one.role == Role::Copy);
@@ -182,8 +182,7 @@ fn may_need(view: &View, repairs: &Repairs, disk: &DiskRecord, copy: &Component,
         && repairs.due_at(disk.id, copy.id).is_some_and(|at| at > now)
 }
 
-/// The devices as a stand-in may use them: of no fault domain in which any component of the place stands, the absent one
-/// included.
+/// The devices that a stand-in may use: in no fault domain with a component of the place, the absent one included.
 fn allowed(disk: &DiskRecord, of: ComponentId, spaces: &[DeviceSpace]) -> Vec<DeviceSpace> {
     let (place, _) = disk.component(of).expect("it is the disk's");
     let here: BTreeSet<_> = disk.place_components(place).map(|one| one.device).collect();

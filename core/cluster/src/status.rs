@@ -1,4 +1,4 @@
-//! One line for each disk: why it is not whole or not reachable, what is waited for, and when it will be whole.
+//! One line for each disk: why it is degraded or unavailable, what it waits for, and when it will be whole.
 
 use crate::disk::{DiskRecord, DiskState};
 use crate::ground::{device_name, ground_of, resync};
@@ -18,15 +18,16 @@ use std::time::Duration;
 /// How a disk is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
-    /// All that its layout promises is there.
+    /// All components of its layout are active and reachable.
     Whole,
-    /// Copies are missing, and every place has one.
+    /// Copies are missing, but every place has one.
     Reduced,
-    /// A place has none: it cannot be used.
+    /// A place has no copy: the disk cannot be used.
     Inaccessible,
 }
 
-/// How a disk is. What stands on a suspect host counts as there; that its owner waits for a directory which answers does not.
+/// The condition of a disk. Components on a suspect host count as present. An owner that waits for a directory that
+/// answers does not make its disk unavailable.
 pub fn condition(view: &View, disk: &DiskRecord, directory: Directory) -> Condition {
     let cut = |place: usize| {
         let of_place = |one: &replication::Member| usize::from(one.place) == place;
@@ -45,18 +46,18 @@ pub fn condition(view: &View, disk: &DiskRecord, directory: Directory) -> Condit
     }
 }
 
-/// What is known beside the view.
+/// Facts beside the view.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     /// Now, by the directory's clock.
     pub now: Instant,
     /// Whether the directory answers.
     pub directory: Directory,
-    /// What was decided about repairs.
+    /// The decisions about repairs.
     pub repairs: &'a Repairs,
 }
 
-/// What there is to say of a disk; nothing of one that is whole and stays where it is. `pace` is the bytes per second at
+/// The state of a disk in words; none for a disk that is whole and does not move. `pace` is the bytes per second at
 /// which its owner copies.
 pub fn explain_disk(view: &View, disk: &DiskRecord, known: &Known<'_>, pace: Option<u64>) -> Option<String> {
     let Known { now, repairs, .. } = *known;
@@ -83,7 +84,7 @@ pub fn explain_disk(view: &View, disk: &DiskRecord, known: &Known<'_>, pace: Opt
             let grounds = missing.iter().map(|one| ground_of(view, disk, one, now));
             let grounds = listed(&grounds.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>());
             let directory = without_directory(known);
-            // What would come next does not, as long as the directory is away.
+            // The next step does not happen while the directory is away.
             let step = || next_step(disk, repairs, &missing, now).filter(|_| directory.is_empty());
             let next = filled(view, disk, pace).or_else(step);
             let next = next.map_or_else(String::new, |next| format!("; {next}"));
@@ -92,7 +93,7 @@ pub fn explain_disk(view: &View, disk: &DiskRecord, known: &Known<'_>, pace: Opt
     }
 }
 
-/// What a directory that is away means for a disk that lacks something.
+/// The consequence of a directory that is away for a disk that lacks components.
 fn without_directory(known: &Known<'_>) -> String {
     match known.directory {
         Directory::Reachable => String::new(),
@@ -105,7 +106,7 @@ fn without_directory(known: &Known<'_>) -> String {
     }
 }
 
-/// What full devices mean for a disk that can be used; nothing when none of its devices is full. `counts` says whether a
+/// The consequence of full devices for a disk that can be used; none when no device is full. `counts` says whether a
 /// component is an active copy: writes wait for these alone.
 pub fn without_room(
     layout: &Layout,
@@ -140,7 +141,7 @@ pub fn without_room(
     (!lines.is_empty()).then(|| lines.join("; "))
 }
 
-/// Components of the layout that do not count, or cannot be reached.
+/// Components of the layout that are not active, or cannot be reached.
 pub(crate) fn missing(view: &View, disk: &DiskRecord) -> Vec<Component> {
     let components = disk.layout.components().map(|(_, one)| *one);
     components.filter(|one| !serves(view, disk, one.id)).collect()
@@ -152,7 +153,7 @@ fn serves(view: &View, disk: &DiskRecord, id: ComponentId) -> bool {
     is_active && matches!(ground, Some(Ground::Here | Ground::Unsure))
 }
 
-/// What a disk that cannot be used waits for.
+/// The reason why a disk cannot be used.
 pub(crate) fn waits_for(view: &View, disk: &DiskRecord, known: &Known<'_>) -> String {
     if waits_for_directory(view, disk, known.directory) {
         return opening(view, disk).unwrap_or_else(|| {
@@ -171,13 +172,10 @@ pub(crate) fn waits_for(view: &View, disk: &DiskRecord, known: &Known<'_>) -> St
             awaited.insert(ground_of(view, disk, &component, known.now));
         }
     }
-    format!(
-        "waiting for what has the only current copy: {}",
-        listed(&awaited.into_iter().collect::<Vec<_>>())
-    )
+    format!("waiting for the only current copy: {}", listed(&awaited.into_iter().collect::<Vec<_>>()))
 }
 
-/// Whether a disk's owner can serve it only when a directory that is away answers again.
+/// Whether a disk's owner can serve it only once a directory that is away answers again.
 fn waits_for_directory(view: &View, disk: &DiskRecord, directory: Directory) -> bool {
     let owner = view.owners.get(&disk.id);
     directory != Directory::Reachable && owner.is_some_and(|owner| owner.waits_for_directory)
@@ -196,7 +194,7 @@ fn opening(view: &View, disk: &DiskRecord) -> Option<String> {
     }
 }
 
-/// What is being filled, how much is left, and when that will be done.
+/// The components being filled, the bytes left, and the time that this takes.
 fn filled(view: &View, disk: &DiskRecord, pace: Option<u64>) -> Option<String> {
     let (mut left, mut is_begun) = (0, false);
     let mut targets = BTreeSet::new();
@@ -229,7 +227,7 @@ fn filled(view: &View, disk: &DiskRecord, pace: Option<u64>) -> Option<String> {
     Some(format!("{} left to copy to {targets}, {when}", format_bytes(left)))
 }
 
-/// What happens next to missing components that are not being filled.
+/// The next step for missing components that are not being filled.
 fn next_step(disk: &DiskRecord, repairs: &Repairs, missing: &[Component], now: Instant) -> Option<String> {
     let refused = missing.iter().find_map(|one| repairs.refused().get(&(disk.id, Slot::Component(one.id))));
     if let Some(refused) = refused {
@@ -243,7 +241,7 @@ fn next_step(disk: &DiskRecord, repairs: &Repairs, missing: &[Component], now: I
     }
 }
 
-/// How every disk is that can be used.
+/// The condition of every active disk.
 pub(crate) fn conditions(view: &View) -> BTreeMap<DiskId, Condition> {
     let active = view.disks.values().filter(|disk| disk.state == DiskState::Active);
     active.map(|disk| (disk.id, condition(view, disk, Directory::Reachable))).collect()
@@ -344,8 +342,7 @@ mod tests {
         let host = view.disk(1).roster.members[0].node.host.0;
         let why = crate::Absence::Unexpected;
         view.liveness.insert(base::HostId(host), crate::Liveness::Away { since: at(0), why });
-        let expected =
-            format!("cannot be used: waiting for what has the only current copy: h{host} is away for 90 s");
+        let expected = format!("cannot be used: waiting for the only current copy: h{host} is away for 90 s");
         check(&view, &Repairs::default(), None, 90, Some(&expected));
         assert_eq!(condition(&view, view.disk(1), Directory::Reachable), Condition::Inaccessible);
     }

@@ -1,4 +1,4 @@
-//! All that decisions are made from: the directory's records, and what is known of the hosts.
+//! The input of all decisions: the directory's records, and the state of the hosts.
 
 use crate::device::{DeviceRecord, DeviceState};
 use crate::disk::{DiskRecord, Nodes};
@@ -19,22 +19,22 @@ pub struct View {
     pub hosts: BTreeMap<HostId, HostRecord>,
     /// The disks.
     pub disks: BTreeMap<DiskId, DiskRecord>,
-    /// Bytes of data in each disk's places, as far as they are known.
+    /// Bytes of data in each disk's places, where known.
     pub used_bytes: BTreeMap<DiskId, Vec<u64>>,
-    /// Which hosts are there. One that is not named counts as suspect.
+    /// The liveness of hosts. A host without an entry counts as suspect.
     pub liveness: BTreeMap<HostId, Liveness>,
-    /// Hosts that are suspect and show signs of life again: they are alive once that has lasted.
+    /// Suspect hosts that show signs of life again: they are alive once that has lasted.
     pub returning: BTreeSet<HostId>,
-    /// What owners tell of their disks, as far as it is known.
+    /// Reports of owners about their disks, where known.
     pub owners: BTreeMap<DiskId, OwnerState>,
 }
 
-/// What a component stands on, seen from outside.
+/// The state of a component's device and host, seen from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ground {
-    /// Its device serves, and its host is there.
+    /// Its device is in service, and its host is alive.
     Here,
-    /// Its host is suspect: it may be there or not.
+    /// Its host is suspect.
     Unsure,
     /// Its host is away, since then.
     HostAway(Instant),
@@ -47,7 +47,7 @@ pub enum Ground {
 }
 
 impl View {
-    /// What the owner of a disk tells of a component.
+    /// The owner's report about a component.
     pub(crate) fn told(&self, disk: DiskId, component: ComponentId) -> Option<&MemberState> {
         self.owners.get(&disk)?.members.iter().find(|one| one.component == component)
     }
@@ -58,8 +58,8 @@ impl View {
         self.hosts.values().find_map(|host| find(host).map(|index| (host, &host.devices[index])))
     }
 
-    /// A component's device and its host. Where its node says it is found at once; a device that is in another host by now
-    /// is searched for.
+    /// A component's device and its host. A device on the node that the roster names is found at once; one that has
+    /// moved to another host is searched for.
     pub(crate) fn device_of(
         &self,
         disk: &DiskRecord,
@@ -77,7 +77,7 @@ impl View {
         self.liveness.get(&host).copied().unwrap_or(Liveness::Suspect { since: Instant(0) })
     }
 
-    /// What people call a host.
+    /// The name of a host.
     pub fn host_name(&self, host: HostId) -> String {
         self.hosts.get(&host).map_or_else(|| host.to_string(), |record| record.name.clone())
     }
@@ -88,8 +88,8 @@ impl View {
         devices.map(|device| (device.id, device.node)).collect()
     }
 
-    /// The devices as placement sees them. Those of hosts that are not there, or are being serviced, take nothing new. Walks
-    /// all records: milliseconds where there are ten thousand.
+    /// The devices as placement sees them. Devices of hosts that are away, suspect or in maintenance take nothing
+    /// new. Walks all records: milliseconds with ten thousand.
     pub fn spaces(&self) -> Vec<DeviceSpace> {
         let counts = component_counts(self.disks.values());
         let of_host = |host: &HostRecord| {
@@ -100,7 +100,8 @@ impl View {
         self.hosts.values().flat_map(of_host).collect()
     }
 
-    /// What fails together with a device: its host, or the hosts of a fault domain; its disk group where there is one host.
+    /// The fault domain of a device: its host, or the hosts of a fault domain, or its disk group where there is only
+    /// one host.
     pub fn domain<'a>(&self, host: &'a HostRecord, device: &DeviceRecord) -> FaultDomain<'a> {
         match self.hosts.len() {
             1 => FaultDomain::Group(device.group),
@@ -108,17 +109,17 @@ impl View {
         }
     }
 
-    /// What people call the disk group of a device, where disk groups are what fails apart.
+    /// The name of a device's disk group, where disk groups are the fault domains.
     fn group_name(&self, device: &DeviceRecord) -> Option<String> {
         (self.hosts.len() == 1).then(|| group_name(device.group))
     }
 
-    /// Whether a host is there and not being serviced.
+    /// Whether a host is alive and not in maintenance.
     fn is_calm(&self, host: &HostRecord) -> bool {
         self.liveness(host.id) == Liveness::Alive && host.maintenance == Maintenance::Off
     }
 
-    /// The devices that take something new, and their hosts.
+    /// The devices that take new components, and their hosts.
     pub(crate) fn in_service(&self) -> impl Iterator<Item = (&HostRecord, &DeviceRecord)> {
         let calm = self.hosts.values().filter(|host| self.is_calm(host));
         calm.flat_map(|host| host.devices.iter().map(move |device| (host, device)))
@@ -146,14 +147,14 @@ impl View {
         }
     }
 
-    /// Whether a component has all that was acknowledged and can be reached.
+    /// Whether a component is an active copy that can be reached.
     pub fn is_sound(&self, disk: &DiskRecord, component: ComponentId) -> bool {
         let is_active =
             disk.roster.member(component).is_some_and(|member| member.standing == Standing::Active);
         is_active && self.is_here(disk, component)
     }
 
-    /// Whether a component of a disk can be reached, whatever it has.
+    /// Whether a component of a disk can be reached, whatever data it has.
     fn is_here(&self, disk: &DiskRecord, component: ComponentId) -> bool {
         let found = disk.component(component);
         found.is_some_and(|(_, found)| self.ground_of(disk, &found) == Ground::Here)
@@ -184,7 +185,7 @@ impl View {
                     .places()
                     .all(|(_, copies)| copies.len() >= disk.policy.copies() && stand_apart(copies))
         };
-        // Of a diverged disk nothing is replaced or given up before a person has decided.
+        // Components of a diverged disk are not replaced or given up before a person has decided.
         let is_decided = |disk: &&DiskRecord| disk.roster.diverged().next().is_none();
         self.disks.values().filter(|disk| !rests(disk)).filter(is_decided).collect()
     }
@@ -195,8 +196,8 @@ impl View {
         of_place.map(|one| one.component).filter(|id| self.is_sound(disk, *id)).collect()
     }
 
-    /// A component of a place that is not active, and its stand-in, that can both be reached: together they have all that
-    /// was acknowledged.
+    /// A component of a place that is not active and its stand-in, if both can be reached: together they have all
+    /// acknowledged changes.
     pub fn pair(&self, disk: &DiskRecord, place: usize) -> Option<(ComponentId, ComponentId)> {
         let of_place = disk.roster.members.iter().filter(|one| usize::from(one.place) == place);
         let absent = of_place.filter(|one| one.standing == Standing::Absent).map(|one| one.component);
@@ -204,17 +205,17 @@ impl View {
         pairs.find(|(id, stand_in)| self.is_here(disk, *id) && self.is_here(disk, *stand_in))
     }
 
-    /// Whether a place can be used: something of it is sound, or can be put together.
+    /// Whether a place can be used: a component of it is sound, or one can be restored.
     pub fn is_served(&self, disk: &DiskRecord, place: usize) -> bool {
         !self.sound(disk, place).is_empty() || self.pair(disk, place).is_some()
     }
 
-    /// Bytes of data in a place, as far as they are known.
+    /// Bytes of data in a place, if known.
     pub fn used(&self, disk: DiskId) -> &[u64] {
         self.used_bytes.get(&disk).map_or(&[], Vec::as_slice)
     }
 
-    /// Components of all disks that are on their way in, and how many of these go to each host.
+    /// Incoming components of all disks, and their number by host.
     pub fn coming(&self) -> (usize, BTreeMap<HostId, usize>) {
         let mut of_host: BTreeMap<HostId, usize> = BTreeMap::new();
         for disk in self.disks.values() {
@@ -227,7 +228,7 @@ impl View {
     }
 }
 
-/// The devices as placement sees them, looked up when they are first asked for, and changed by what is placed since.
+/// The devices as placement sees them: computed when first asked for, and changed by later placements.
 pub(crate) struct Spaces<'a> {
     view: &'a View,
     found: OnceCell<Vec<DeviceSpace>>,
@@ -238,20 +239,20 @@ impl<'a> Spaces<'a> {
         Spaces { view, found: OnceCell::new() }
     }
 
-    /// All of them.
+    /// All devices.
     pub fn all(&self) -> &[DeviceSpace] {
         self.found.get_or_init(|| self.view.spaces())
     }
 
-    /// One of them.
+    /// One device.
     pub fn of(&mut self, device: DeviceId) -> Option<&mut DeviceSpace> {
         self.all();
         self.found.get_mut()?.iter_mut().find(|space| space.id == device)
     }
 }
 
-/// Components that disks have on each device, by their records. A device's own count is told from time to time only: disks
-/// that are made one right after the other would all go where the first did.
+/// Components on each device, by the records. A device reports its own count from time to time only, so disks created
+/// in quick succession would all go to the first one's devices.
 pub fn component_counts<'a>(disks: impl Iterator<Item = &'a DiskRecord>) -> BTreeMap<DeviceId, u32> {
     let mut counts = BTreeMap::new();
     for (_, component) in disks.flat_map(DiskRecord::all_components) {
@@ -260,7 +261,7 @@ pub fn component_counts<'a>(disks: impl Iterator<Item = &'a DiskRecord>) -> BTre
     counts
 }
 
-/// What people call a disk group: by the beginning of its id.
+/// The name of a disk group: the beginning of its id.
 pub fn group_name(group: GroupId) -> String {
     format!("disk group {:.8}", group.to_string())
 }

@@ -1,8 +1,8 @@
-//! What would become of a cluster: if hosts were lost, if one were added, if disks had another policy.
+//! Forecasts for a cluster: if hosts were lost, if one were added, if disks had another policy.
 //!
-//! Nothing is made up for it: the same view, with one thing other, goes through the same decisions ([`crate::Repairs`],
-//! [`crate::Balancer`]) and transitions until there is nothing left to do, as if all that is copied had arrived. Must never
-//! change anything.
+//! No rule is made for it: the same view with one difference goes through the same decisions ([`crate::Repairs`],
+//! [`crate::Balancer`]) and transitions until nothing is left to do, as if every copy had arrived. Must never change
+//! anything.
 
 mod domain;
 mod forecast;
@@ -23,8 +23,8 @@ use future::Future;
 pub use new_host::NewHost;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Answers a question. Who is away now counts as staying away, and what is on its way now as arriving. The same arguments
-/// give the same answer.
+/// Answers a question. Hosts that are away count as staying away, and incoming components as arriving. The same
+/// arguments give the same answer.
 pub fn what_if(view: &View, question: &Question, evens: Evens, now: Instant, seed: u64) -> Forecast {
     let mut changed = view.clone();
     let mut lacks: BTreeMap<DiskId, Vec<String>> = BTreeMap::new();

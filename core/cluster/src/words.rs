@@ -1,10 +1,10 @@
-//! Figures and names as people read them.
+//! Figures and names in messages.
 
 use crate::limits::NAMED_MAX;
 use base::Instant;
 use std::time::Duration;
 
-/// Some of the names, and how many more there are.
+/// The first names, and the number of the rest.
 pub(crate) fn listed(names: &[String]) -> String {
     let shown = &names[..names.len().min(NAMED_MAX)];
     match names.len() - shown.len() {
@@ -13,12 +13,12 @@ pub(crate) fn listed(names: &[String]) -> String {
     }
 }
 
-/// So many components.
+/// A number of components.
 pub(crate) fn components(count: usize) -> String {
     if count == 1 { "1 component".to_owned() } else { format!("{count} components") }
 }
 
-/// How long ago that was.
+/// The time since then.
 pub(crate) fn ago(now: Instant, since: Instant) -> String {
     let age = now.since(since);
     match since {
@@ -28,10 +28,10 @@ pub(crate) fn ago(now: Instant, since: Instant) -> String {
     }
 }
 
-/// Older than anything that is told of.
+/// Older than anything that is reported.
 const NO_AGE: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// What stands for an age where nobody noted when it began.
+/// Stands for an age whose beginning was not noted.
 pub const UNKNOWN_TIME: &str = "an unknown time";
 
 /// A time for people: its greatest unit, rounded up.
@@ -45,12 +45,12 @@ pub(crate) fn duration(time: Duration) -> String {
     }
 }
 
-/// The verb for so many: `is`, `are`.
+/// The verb for a number.
 pub(crate) fn verb(count: usize, one: &'static str, several: &'static str) -> &'static str {
     if count == 1 { one } else { several }
 }
 
-/// So many disks.
+/// A number of disks.
 pub(crate) fn disks(count: usize) -> String {
     if count == 1 { "1 disk".to_owned() } else { format!("{count} disks") }
 }

@@ -1,5 +1,5 @@
-//! Disks of which a component holds acknowledged changes that those which count lack (docs/design/0023): a person decides which copies
-//! are kept. Must never choose by itself.
+//! Diverged disks: a component that is not active holds acknowledged changes that the active ones lack
+//! (docs/design/0023). A person decides which copies are kept. Must never choose by itself.
 
 use super::{DiskRecord, Objection, Transition};
 use crate::view::View;
@@ -8,8 +8,8 @@ use base::{ComponentId, HostId};
 use replication::{Ceiling, Member, Standing};
 
 impl DiskRecord {
-    /// The copies of one host are kept: in each place that has diverged the component there, and the others of the place are filled anew
-    /// from it.
+    /// Keeps the copies of one host: its component becomes active in each place that has diverged, and the other
+    /// components of the place are filled from it.
     ///
     /// # Errors
     /// When the disk has not diverged, or the host has no copy of a place that has.
@@ -29,7 +29,7 @@ impl DiskRecord {
     }
 }
 
-/// The component of a host that has diverged in a place; nothing where one counts there.
+/// The component of a host that has diverged in a place; none where an active one is there.
 fn kept_in(disk: &DiskRecord, place: u16, host: HostId) -> Result<Option<ComponentId>, Objection> {
     let is_here = |one: &&Member| one.place == place && one.node.host == host;
     match disk.roster.members.iter().find(is_here) {
@@ -39,7 +39,7 @@ fn kept_in(disk: &DiskRecord, place: u16, host: HostId) -> Result<Option<Compone
     }
 }
 
-/// What a disk that has diverged waits for; nothing of another one.
+/// The decision that a diverged disk waits for; none for another disk.
 pub(crate) fn explain(view: &View, disk: &DiskRecord) -> Option<String> {
     let place = disk.roster.diverged().next()?.place;
     let hosts = |is_it: fn(&Member) -> bool| {

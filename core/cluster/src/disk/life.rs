@@ -1,4 +1,4 @@
-//! A disk's way from its plan to its end, and what its owner and people change of it.
+//! The life of a disk from its plan to its deletion, and changes by its owner and by people.
 
 use super::parts::DiskState;
 use super::{DiskRecord, Nodes, Objection, Transition, node_of};
@@ -8,16 +8,16 @@ use placement::{Plan, Policy};
 use replication::{Member, Role, Roster, Standing};
 use wire::NewComponent;
 
-/// What a new disk shall be.
+/// A disk to be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewDisk {
     /// Its identity.
     pub id: DiskId,
-    /// What people and guests call it.
+    /// Its name.
     pub name: String,
     /// Its size in bytes.
     pub size: u64,
-    /// What was asked for.
+    /// Its policy.
     pub policy: Policy,
     /// Whether guests may only read it.
     pub read_only: bool,
@@ -26,7 +26,7 @@ pub struct NewDisk {
 }
 
 impl DiskRecord {
-    /// A disk as it was planned, with components that all count: they are equally empty.
+    /// A planned disk. All its components are active: they are equally empty.
     ///
     /// # Errors
     /// When no node serves one of the plan's devices.
@@ -63,10 +63,10 @@ impl DiskRecord {
         Ok(Transition { create: transition.record.components(), ..transition })
     }
 
-    /// All components are there: the disk can be used.
+    /// All components exist: the disk can be used.
     ///
     /// # Errors
-    /// When the disk is not being made.
+    /// When the disk is not being created.
     pub fn activate(&self) -> Result<Transition, Objection> {
         match self.state {
             DiskState::Creating => Ok(self.changed(DiskRecord { state: DiskState::Active, ..self.clone() })),
@@ -74,11 +74,11 @@ impl DiskRecord {
         }
     }
 
-    /// The disk goes; its record may be removed when its [`deletions`](DiskRecord::deletions) are done, or those on hosts
-    /// that are never to come back.
+    /// Begins to delete the disk. Its record may be removed once its [`deletions`](DiskRecord::deletions) are done,
+    /// or all but those on hosts that never come back.
     ///
     /// # Errors
-    /// When it goes already.
+    /// When it is being deleted already.
     pub fn begin_delete(&self) -> Result<Transition, Objection> {
         match self.state {
             DiskState::Creating | DiskState::Active => {
@@ -89,7 +89,7 @@ impl DiskRecord {
         }
     }
 
-    /// The disk has another name. That no other disk has it is for the directory to see.
+    /// Renames the disk. The directory sees to it that no other disk has the name.
     ///
     /// # Errors
     /// When the disk is not there.
@@ -119,7 +119,7 @@ impl DiskRecord {
         Ok(Transition { update: transition.record.components(), ..transition })
     }
 
-    /// Others may attach to the disk from now on, or at more hosts, or at fewer.
+    /// Changes who may attach to the disk, and at how many hosts.
     ///
     /// # Errors
     /// When the disk is not there.
@@ -128,8 +128,8 @@ impl DiskRecord {
         Ok(self.changed(DiskRecord { access, ..self.clone() }))
     }
 
-    /// What an owner asks for: another owner, or other standings of the same components. A component that is to count from
-    /// then on is updated *before* the record is stored: it may have been away when the disk grew.
+    /// Stores what an owner asks for: another owner, or other standings of the same components. A component that
+    /// becomes active is updated *before* the record is stored, because it may have been away while the disk grew.
     ///
     /// # Errors
     /// When the roster names other components, goes back to an earlier epoch, or leaves a place without an active
@@ -142,7 +142,7 @@ impl DiskRecord {
             return Err(Objection::Roster("it names other components"));
         }
         if roster.epoch < self.roster.epoch {
-            return Err(Objection::Roster("its epoch is an earlier one"));
+            return Err(Objection::Roster("its epoch is earlier"));
         }
         let next = DiskRecord { roster: roster.clone(), ..self.clone() };
         if (0..self.layout.place_count()).any(|place| next.active_count(place) == 0) {

@@ -1,4 +1,4 @@
-//! What a disk's record is made of besides its layout and its roster: how far it has come, and what comes to it.
+//! Parts of a disk's record beside its layout and its roster: its state, incoming components, stand-ins and growth.
 
 use base::{ComponentId, NodeId};
 use layout::{Component, Layout};
@@ -7,22 +7,22 @@ use std::collections::BTreeMap;
 /// How far a disk has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskState {
-    /// Its components may be there or not; nobody was told that it exists.
+    /// Its components may exist or not. Nobody was told that the disk exists.
     Creating,
     /// It can be used.
     Active,
-    /// Its components go; nobody can use it.
+    /// Its components are being deleted. Nobody can use it.
     Deleting,
 }
 
 /// Why a component is on its way in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// Another is lost.
+    /// Another one is lost.
     Repair,
-    /// A host or device is to be emptied.
+    /// A host or a device is to be emptied.
     Evacuation,
-    /// Devices are evened out.
+    /// Devices are rebalanced.
     Balance,
     /// The policy asks for more copies.
     Policy,
@@ -35,7 +35,7 @@ pub struct Incoming {
     pub place: u16,
     /// The component, as it will stand in the layout.
     pub component: Component,
-    /// The component of that place whose seat it takes; none for one more copy.
+    /// The component of that place that it replaces; none for one more copy.
     pub replaces: Option<ComponentId>,
     /// Why.
     pub reason: Reason,
@@ -52,12 +52,12 @@ pub struct StandIn {
     pub of: ComponentId,
 }
 
-/// A larger size that the disk gets once its components are there.
+/// A larger size, in force once its components exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Growth {
     /// The size in bytes.
     pub size: u64,
-    /// The layout then: that of the disk with larger components, or with a part behind it.
+    /// The future layout: that of the disk with larger components, or with one more part at its end.
     pub layout: Layout,
     /// The nodes of the components that are new in it.
     pub nodes: BTreeMap<ComponentId, NodeId>,

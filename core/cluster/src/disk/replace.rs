@@ -1,4 +1,4 @@
-//! Components that come: for others that are lost or shall leave, and as further copies.
+//! Incoming components: replacements of lost or leaving ones, and further copies.
 
 use super::parts::{Growth, Incoming};
 use super::{DiskRecord, Objection, Transition, seated};
@@ -8,11 +8,11 @@ use layout::{Component, Layout};
 use replication::{Member, Role, Standing};
 
 impl DiskRecord {
-    /// Components begin to come, all of them or none. Each is absent until its owner has filled it; what it replaces
-    /// stays in the layout and in the roster until [`finish_incoming`](DiskRecord::finish_incoming).
+    /// Begins to bring components in, all of them or none. Each is absent until its owner has filled it. A component
+    /// that is replaced stays in the layout and in the roster until [`finish_incoming`](DiskRecord::finish_incoming).
     ///
     /// # Errors
-    /// When one of them does not fit beside what is there.
+    /// When one of them does not fit the disk.
     pub fn begin_incoming(&self, coming: &[(NodeId, Incoming)]) -> Result<Transition, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
@@ -36,10 +36,10 @@ impl DiskRecord {
         Ok(Transition { create, ..self.changed(next) })
     }
 
-    /// The component is active: it takes its seat, and what it replaces goes.
+    /// Gives an active incoming component its seat, and deletes the component that it replaces.
     ///
     /// # Errors
-    /// When it does not come, or has not all that was acknowledged.
+    /// When it is not incoming, or lacks acknowledged changes.
     pub fn finish_incoming(&self, component: ComponentId) -> Result<Transition, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
@@ -58,10 +58,10 @@ impl DiskRecord {
         Ok(Transition { update: transition.record.components(), delete: gone, ..transition })
     }
 
-    /// The component does not come after all.
+    /// Calls an incoming component off.
     ///
     /// # Errors
-    /// When it does not come anyway, or is the only one of its place that counts.
+    /// When it is not incoming, or is the only active one of its place.
     pub fn cancel_incoming(&self, component: ComponentId) -> Result<Transition, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
@@ -73,11 +73,12 @@ impl DiskRecord {
         Ok(Transition { delete: vec![(self.node(component), component)], ..self.changed(next) })
     }
 
-    /// A lost copy that does not come back leaves the layout without another in its place. What the policy then lacks is a debt,
-    /// which is made good like any other.
+    /// Takes a lost copy out of the layout without a replacement. What the policy then lacks is a debt, which is paid
+    /// like any other.
     ///
     /// # Errors
-    /// When it is not lost, another is on its way to its seat or stands in for it, or nothing else of its place counts.
+    /// When it is not lost, when another one is incoming for its seat or stands in for it, or when no other one of
+    /// its place is active.
     pub fn give_up(&self, component: ComponentId) -> Result<Transition, Objection> {
         self.expect_active()?;
         let standing = self

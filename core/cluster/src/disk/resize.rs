@@ -1,8 +1,8 @@
-//! Another size. A disk grows in two steps: its components first, then what guests see; it shrinks the other way round.
+//! Resizing. To grow, a disk gets its components first, then its size. To shrink, the size changes first.
 //!
-//! A layout never becomes smaller: what a disk gives back is space, not places. So no component is larger than another of
-//! its place for good, and one that was away while the disk shrank is brought up to date like after any other change
-//! (docs/design/0009).
+//! A layout never becomes smaller: a disk that shrinks frees space but keeps its places. So no component stays larger
+//! than the others of its place. A component that was away while the disk shrank is brought up to date as after any
+//! other change (docs/design/0009).
 
 use super::parts::Growth;
 use super::{DiskRecord, Nodes, Objection, Transition, node_of};
@@ -14,11 +14,11 @@ use replication::{Member, Role, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl DiskRecord {
-    /// The disk begins to grow: larger components and new ones are to be made; guests see the old size until
+    /// Begins to grow: larger components and new ones are to be made. Guests see the old size until
     /// [`finish_growth`](DiskRecord::finish_growth).
     ///
     /// # Errors
-    /// When it grows already, is not smaller, or placement finds no room.
+    /// When it grows already, the size is not larger, or placement finds no room.
     pub fn begin_growth(
         &self,
         size: u64,
@@ -32,7 +32,7 @@ impl DiskRecord {
             return Err(Objection::Growth("the disk is growing already"));
         }
         if self.surplus.is_some() {
-            return Err(Objection::Growth("the disk has not given back yet what stood beyond its end"));
+            return Err(Objection::Growth("the space beyond the end of the disk is still being freed"));
         }
         if size <= self.size {
             return Err(Objection::Size { wanted: "grown", size: self.size, found: size });
@@ -56,7 +56,7 @@ impl DiskRecord {
         Ok(Transition { create, update, ..transition })
     }
 
-    /// All components that count are there and large enough: the disk has its new size.
+    /// Ends the growth: all active components are large enough, and the disk has its new size.
     ///
     /// # Errors
     /// When the disk does not grow.
@@ -88,7 +88,7 @@ impl DiskRecord {
         Ok(Transition { update: transition.record.components(), ..transition })
     }
 
-    /// The disk keeps its size after all; what was made for it goes. Components that became larger stay so, all of them.
+    /// Calls the growth off. New components are deleted; those that became larger stay so, all of them.
     ///
     /// # Errors
     /// When the disk does not grow.
@@ -107,7 +107,7 @@ impl DiskRecord {
         Ok(Transition { update: transition.record.components(), delete, ..transition })
     }
 
-    /// The disk ends earlier: what lies behind is lost, and is to be given back before
+    /// Shrinks the disk. Data behind the new end is lost, and its space is to be freed before
     /// [`finish_shrink`](DiskRecord::finish_shrink).
     ///
     /// # Errors
@@ -125,19 +125,19 @@ impl DiskRecord {
         Ok(Transition { update: transition.record.components(), ..transition })
     }
 
-    /// Behind the end of the disk nothing stands any more.
+    /// Ends the shrinking: the space behind the end of the disk is freed.
     ///
     /// # Errors
-    /// When there was nothing to give back.
+    /// When there is no space to free.
     pub fn finish_shrink(&self) -> Result<Transition, Objection> {
         self.expect_active()?;
         match self.surplus {
             Some(_) => Ok(self.changed(DiskRecord { surplus: None, ..self.clone() })),
-            None => Err(Objection::Growth("the disk has nothing to give back")),
+            None => Err(Objection::Growth("the disk has no space to free")),
         }
     }
 
-    /// Gives what is on its way in, or stands in, the size of its place.
+    /// Gives incoming components and stand-ins the size of their place.
     fn fit_incoming(&mut self) {
         for one in &mut self.incoming {
             let seats = self.layout.place(usize::from(one.place)).expect("what comes has a place");
@@ -149,7 +149,7 @@ impl DiskRecord {
         }
     }
 
-    /// Takes those out of the roster that neither stand in the layout nor come.
+    /// Removes members from the roster that are neither in the layout nor incoming.
     pub(super) fn drop_members(&mut self) {
         let stay: BTreeSet<ComponentId> = self.all_components().map(|(_, one)| one.id).collect();
         let gone = |member: &Member| !stay.contains(&member.component);
@@ -157,7 +157,7 @@ impl DiskRecord {
     }
 }
 
-/// The places that stand in front keep their index when a disk grows or shrinks, so that what comes keeps its place.
+/// Places keep their index when a disk grows or shrinks, so that incoming components keep their place.
 #[cfg(test)]
 pub(super) fn keeps_places(before: &layout::Layout, after: &layout::Layout) -> bool {
     let ids = |copies: &[Component]| copies.iter().map(|copy| copy.id).collect::<Vec<_>>();

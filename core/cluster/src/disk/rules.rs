@@ -1,6 +1,6 @@
-//! Another policy for a disk that is there.
+//! Changing the policy of a disk.
 //!
-//! Copies come and go, and what is set aside changes. No blocks move between columns: that would be a new disk.
+//! Copies are added and removed, and reservations change. No blocks move between columns: that would be a new disk.
 
 use super::parts::{Incoming, Reason};
 use super::{DiskRecord, Nodes, Objection, Transition, node_of};
@@ -11,11 +11,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl DiskRecord {
-    /// The disk has another policy: copies that it has too many of go, those that it has too few of come. With
-    /// `force_provisioning` what cannot be had is a debt.
+    /// Changes the policy: surplus copies are removed and missing ones added. With `force_provisioning`, a copy for
+    /// which there is no room is a debt.
     ///
     /// # Errors
-    /// When a rule of it cannot be kept.
+    /// When a rule of the policy cannot be kept.
     pub fn with_policy(
         &self,
         policy: &Policy,
@@ -46,7 +46,7 @@ impl DiskRecord {
         Ok(Transition { create: begun.create, update, delete, ..transition })
     }
 
-    /// The copies that the policy asks for beyond those that are there or come.
+    /// The copies that the policy asks for beyond the present and the incoming ones.
     fn copies_to_come(
         &self,
         devices: &[DeviceSpace],
@@ -71,8 +71,8 @@ impl DiskRecord {
         Ok(coming)
     }
 
-    /// The devices as the disk may use them: those that a component of it leaves, and the `lost` ones, count as out of
-    /// service, for until it has left they would hold two of one place.
+    /// The devices as the disk may use them. The `lost` devices and those that a component of the disk leaves count
+    /// as out of service: until it has left, they would hold two components of one place.
     pub(crate) fn without_leaving(
         &self,
         devices: &[DeviceSpace],
@@ -115,7 +115,7 @@ impl DiskRecord {
         Ok(())
     }
 
-    /// Seats what has arrived, so that all that counts stands in the layout.
+    /// Seats arrived components, so that all active ones are in the layout.
     fn seat_arrived(&mut self) {
         let coming = self.incoming.iter().map(|one| one.component.id);
         let arrived: Vec<ComponentId> = coming.filter(|id| self.is_active(*id)).collect();
@@ -124,7 +124,7 @@ impl DiskRecord {
         }
     }
 
-    /// Takes away the copies that the policy does not ask for: of each place those that count least.
+    /// Removes surplus copies: of each place those with the least worth.
     fn drop_copies(&mut self) {
         let wanted = self.policy.copies();
         let hosts = if self.policy.keeps_to_one_host() { self.places_of_hosts() } else { BTreeMap::new() };
@@ -145,7 +145,7 @@ impl DiskRecord {
         self.drop_stand_ins();
     }
 
-    /// Of how many places each host has an active copy.
+    /// The number of places of which each host has an active copy.
     fn places_of_hosts(&self) -> BTreeMap<HostId, usize> {
         let mut places: BTreeMap<HostId, BTreeSet<u16>> = BTreeMap::new();
         for member in self.roster.members.iter().filter(|one| self.is_active(one.component)) {
@@ -154,8 +154,8 @@ impl DiskRecord {
         places.into_iter().map(|(host, places)| (host, places.len())).collect()
     }
 
-    /// Of how many places the host of a copy has one, so that a disk without redundancy is left on as few hosts as
-    /// possible. Hosts that have equally many are told apart by their ids: the same one wins at each place.
+    /// The number of places of which the host of a copy has one, so that a disk without redundancy is left on as few
+    /// hosts as possible. Ties are broken by host id, so that the same host wins at each place.
     fn places_with(&self, id: ComponentId, hosts: &BTreeMap<HostId, usize>) -> (usize, Option<HostId>) {
         let host = self.roster.member(id).map(|member| member.node.host);
         match host.and_then(|host| hosts.get(&host)) {
@@ -164,8 +164,7 @@ impl DiskRecord {
         }
     }
 
-    /// How much a copy is worth keeping. One that counts, of which there always is one, stands in the layout and is worth
-    /// most.
+    /// The worth of a copy. An active one of the layout, of which there is always one, is worth most.
     fn worth(&self, id: ComponentId) -> u8 {
         let stands = self.layout.components().any(|(_, one)| one.id == id);
         match (self.is_active(id), self.incoming_for(id).is_some(), stands) {

@@ -1,4 +1,4 @@
-//! Components that stand in for absent ones, until these return or are given up (docs/design/0013).
+//! Stand-ins of absent components, until these return or are given up (docs/design/0013).
 
 use super::parts::{Growth, Incoming, Reason, StandIn};
 use super::{DiskRecord, Objection, Transition};
@@ -12,11 +12,11 @@ impl DiskRecord {
         self.stand_ins.iter().find(|one| one.of == id)
     }
 
-    /// Components begin to stand in for others, all of them or none. Each is absent until its owner has put on it what was
-    /// changed since the other one left.
+    /// Begins stand-ins, all of them or none. Each is absent until its owner has written to it what was changed since
+    /// the other component left.
     ///
     /// # Errors
-    /// When one of them does not fit beside what is there, or the other one is not absent.
+    /// When one of them does not fit the disk, or the component that it stands in for is not absent.
     pub fn begin_stand_ins(&self, coming: &[(NodeId, StandIn)]) -> Result<Transition, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
@@ -40,11 +40,10 @@ impl DiskRecord {
         Ok(Transition { create, ..self.changed(next) })
     }
 
-    /// A component stands in for no other any more, and goes. Whether it counted makes no difference: what it holds is on
-    /// every active component of its place.
+    /// Ends a stand-in and deletes it, whether it is active or not: every active component of its place has its data.
     ///
     /// # Errors
-    /// When it stands in for none.
+    /// When it is not a stand-in.
     pub fn end_stand_in(&self, component: ComponentId) -> Result<Transition, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
@@ -53,11 +52,11 @@ impl DiskRecord {
         Ok(Transition { delete: vec![(self.node(component), component)], ..self.changed(next) })
     }
 
-    /// What stands in for a component is to take its seat: it is filled with the rest, and goes on to stand in until it is
-    /// active.
+    /// Makes a stand-in the heir of the component that it stands in for: it is filled with the rest, and stands in
+    /// until it is active.
     ///
     /// # Errors
-    /// When it does not stand in, or another is on its way to the seat.
+    /// When it is not a stand-in, or another component is incoming for the seat.
     pub fn inherit(&self, component: ComponentId) -> Result<Transition, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
@@ -72,7 +71,7 @@ impl DiskRecord {
         Ok(self.changed(next))
     }
 
-    /// A component that is on its way in, or stands in for another, does not after all.
+    /// Calls an incoming component or a stand-in off.
     ///
     /// # Errors
     /// As for [`cancel_incoming`](DiskRecord::cancel_incoming) and [`end_stand_in`](DiskRecord::end_stand_in).
@@ -122,7 +121,7 @@ impl DiskRecord {
         Ok(())
     }
 
-    /// Forgets stand-ins of components that are not in the layout any more.
+    /// Forgets stand-ins of components that have left the layout.
     pub(super) fn drop_stand_ins(&mut self) {
         let layout = &self.layout;
         self.stand_ins.retain(|one| layout.components().any(|(_, component)| component.id == one.of));
@@ -135,7 +134,8 @@ impl DiskRecord {
         self.drop_members();
     }
 
-    /// Whether every stand-in and every heir is recorded as one, and nothing else is; each for a component of its place.
+    /// Whether the roster gives every stand-in and every heir its role, and no other component; each belongs to a
+    /// component of its place.
     pub(super) fn has_fitting_roles(&self) -> bool {
         let fits = |member: &Member| {
             let stand_in = self.stand_ins.iter().find(|one| one.component.id == member.component);

@@ -1,4 +1,4 @@
-//! Findings about certificates: those of hosts renew themselves, those of authorities need people.
+//! Findings about certificates. Hosts renew theirs by themselves; those of authorities need people.
 
 use super::code::Code;
 use super::finding::{Finding, Severity, Subject};
@@ -19,8 +19,8 @@ pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Findi
     }
 }
 
-/// A host asks for its next certificate when a third of the life is left, every few seconds: whoever has not got it a
-/// while later does not get it.
+/// A host asks for its next certificate every few seconds once a third of the life is left. A host that has none a
+/// while later does not get one.
 fn of_host(view: &View, now: Instant, host: HostId, one: &Lifespan) -> Option<Finding> {
     let due = one.with_left(CERTIFICATE_RENEWED_AT);
     let patience = RENEWAL_PATIENCE.min(one.life() / 30);
@@ -32,7 +32,7 @@ fn of_host(view: &View, now: Instant, host: HostId, one: &Lifespan) -> Option<Fi
     let (cause, remedy) = match now >= one.ends {
         true => (
             format!(
-                "the certificate of {name} ended {} ago: other hosts do not let it in",
+                "the certificate of {name} ended {} ago: other hosts refuse its connections",
                 ago(now, one.ends)
             ),
             format!(
@@ -41,7 +41,7 @@ fn of_host(view: &View, now: Instant, host: HostId, one: &Lifespan) -> Option<Fi
         ),
         false => (
             format!(
-                "the certificate of {name} ends in {}: it has been due for renewal for {}, and is not renewed",
+                "the certificate of {name} ends in {}: it has been due for renewal for {} and was not renewed",
                 duration(one.ends.since(now)),
                 ago(now, due)
             ),
@@ -67,10 +67,13 @@ fn of_authority(now: Instant, print: &str, one: &Lifespan) -> Option<Finding> {
     let short = print.get(..12).unwrap_or(print);
     let cause = match now >= one.ends {
         true => {
-            format!("authority {short} ended {} ago: what it signed is believed no more", ago(now, one.ends))
+            format!(
+                "authority {short} ended {} ago: certificates that it signed are no longer trusted",
+                ago(now, one.ends)
+            )
         }
         false => format!(
-            "authority {short} ends in {}, and what it signs ends with it",
+            "authority {short} ends in {}, and so do the certificates that it signs",
             duration(one.ends.since(now))
         ),
     };
@@ -79,7 +82,7 @@ fn of_authority(now: Instant, print: &str, one: &Lifespan) -> Option<Finding> {
         severity: if is_critical { Severity::Critical } else { Severity::Warning },
         subject: Subject::Cluster,
         cause,
-        remedy: "make another with `drystone cluster certificates add-authority`, and drop this one when no host shows a certificate of it any more"
+        remedy: "add another authority with `drystone cluster certificates add-authority`, and drop this one when no host uses a certificate of it"
             .to_owned(),
     })
 }

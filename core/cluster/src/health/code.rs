@@ -1,8 +1,8 @@
-//! The kinds of findings, and the groups in which people look for them.
+//! The kinds of findings, and the groups in which they are shown.
 
 use std::fmt;
 
-/// What kind of finding it is.
+/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Code {
     /// A place of the disk has no copy that can be used.
@@ -11,29 +11,29 @@ pub enum Code {
     DiskReduced,
     /// The disk is being deleted, and hosts with its components are not there.
     DiskDeleting,
-    /// A component lost what it had acknowledged.
+    /// A component lost acknowledged changes.
     ComponentStale,
-    /// A component is not brought up to date although it is there.
+    /// A component is not resynced although it can be reached.
     ResyncStuck,
-    /// There is no place for a replacement.
+    /// No device can take a replacement.
     RepairBlocked,
-    /// Nothing is replaced, by the settings.
+    /// The settings forbid replacements.
     RepairOff,
-    /// The disk has less than its policy asks for.
+    /// The disk is not compliant with its policy.
     PlacementDebt,
     /// Copies of the disk stand in one fault domain.
     DomainsShared,
-    /// A host is not there.
+    /// A host is away.
     HostAway,
-    /// A host may not be there.
+    /// A host is suspect.
     HostSuspect,
-    /// Hosts that are there do not reach each other.
+    /// Hosts do not reach each other.
     LinkDown,
-    /// A host is being serviced.
+    /// A host is in maintenance, or enters it.
     HostMaintenance,
     /// A device failed.
     DeviceFailed,
-    /// A device is not there.
+    /// A device is away.
     DeviceAway,
     /// Blocks of a device were found damaged.
     DeviceDamaged,
@@ -45,15 +45,15 @@ pub enum Code {
     DeviceLeaving,
     /// A device is nearly full.
     SpaceLow,
-    /// What the fullest host holds would find no room on the others.
+    /// The data of the fullest host would find no room on the others.
     SpaceAfterFailure,
-    /// Disks may take more than all devices have.
+    /// Disks are over-committed: they may take more than all devices have.
     SpaceOverCommitted,
     /// Hosts have no capacity devices.
     DevicesNone,
-    /// Devices are uneven and cannot be evened out.
+    /// Devices are unevenly filled and cannot be rebalanced.
     SpaceUneven,
-    /// A device can take few more components.
+    /// A device has few free slots for components.
     ComponentsLow,
     /// There are too few fault domains for a policy in use, or for a repair.
     DomainsTooFew,
@@ -61,7 +61,7 @@ pub enum Code {
     DirectoryUnreachable,
     /// Members of the directory do not answer, though the directory does.
     DirectoryMember,
-    /// A host cannot keep what it should in its data directory, or will not soon.
+    /// A host cannot write its data directory, or soon cannot.
     HostDataDir,
     /// A host's clock is off.
     ClockSkew,
@@ -79,10 +79,10 @@ pub enum Code {
     AuthorityEnding,
 }
 
-/// What a finding has to do with.
+/// The group of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// The hosts as a whole: their directory, clocks, releases, maintenance.
+    /// Hosts: their directory, clocks, releases, maintenance.
     Cluster,
     /// Whether hosts reach each other.
     Network,

@@ -44,7 +44,7 @@ fn presence(view: &View, around: &Surroundings<'_>, disk: &DiskRecord, found: &m
             severity: Severity::Critical,
             subject,
             cause: format!("{} cannot be used: {}", disk.name, waits_for(view, disk, &known)),
-            remedy: "bring back what it waits for; if that cannot be, restore the disk from a backup"
+            remedy: "bring back the host or device that it waits for; if that is impossible, restore the disk from a backup"
                 .to_owned(),
         }),
         Condition::Reduced => {
@@ -54,7 +54,7 @@ fn presence(view: &View, around: &Surroundings<'_>, disk: &DiskRecord, found: &m
                 severity: Severity::Warning,
                 subject,
                 cause: format!("{}: {line}", disk.name),
-                remedy: "bring back what is missing, or wait until it is made anew".to_owned(),
+                remedy: "bring back the missing components, or wait until they are rebuilt".to_owned(),
             });
         }
     }
@@ -91,7 +91,8 @@ fn names(view: &View, disk: &DiskRecord, members: &[&Member]) -> String {
 }
 
 fn stale(view: &View, disk: &DiskRecord, found: &mut Vec<Finding>) {
-    // What stood on a host that was taken out, or on a device that was replaced, was given up by people: nothing lost writes.
+    // Components on a host that was taken out, or on a device that was replaced, were given up by people: no device
+    // lost writes.
     let is_there = |one: &Member| {
         let component = disk.component(one.component).map(|(_, component)| component);
         let host = component.and_then(|component| view.device(component.device)).map(|(host, _)| host.id);
@@ -112,11 +113,13 @@ fn stale(view: &View, disk: &DiskRecord, found: &mut Vec<Finding>) {
             components(stale.len()),
             disk.name
         ),
-        remedy: format!("take {devices} out of service and check it; the components are made anew elsewhere"),
+        remedy: format!(
+            "take {devices} out of service and check it; its components are rebuilt on other devices"
+        ),
     });
 }
 
-/// Components that are there, should be filled, and are not.
+/// Components that can be reached and should be filled, and are not.
 fn stuck(view: &View, around: &Surroundings<'_>, disk: &DiskRecord, found: &mut Vec<Finding>) {
     let since = |id: ComponentId| around.repairs.unmoved_since(disk.id, id);
     let is_stuck = |one: &&Member| {
@@ -148,7 +151,8 @@ fn stuck(view: &View, around: &Surroundings<'_>, disk: &DiskRecord, found: &mut 
     });
 }
 
-/// What has no place. Copies that share a fault domain have a finding of their own, which says the same of them.
+/// Components for which no device was found. Copies that share a fault domain have a finding of their own, which
+/// reports the same.
 fn blocked(
     around: &Surroundings<'_>,
     disk: &DiskRecord,
@@ -178,7 +182,7 @@ fn blocked(
     });
 }
 
-/// Copies that one fault domain takes together, since hosts were given other domains.
+/// Copies that share a fault domain since hosts were given other domains.
 fn shared(
     view: &View,
     around: &Surroundings<'_>,
@@ -239,8 +243,6 @@ fn debts(disk: &DiskRecord, found: &mut Vec<Finding>) {
         severity: Severity::Warning,
         subject: Subject::Disk(disk.id),
         cause: format!("{} has less than its policy asks for: {}", disk.name, debts.join("; ")),
-        remedy:
-            "add hosts or capacity devices; copies that are missing are then made without being asked for"
-                .to_owned(),
+        remedy: "add hosts or capacity devices; missing copies are then made automatically".to_owned(),
     });
 }

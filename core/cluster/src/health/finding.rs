@@ -1,23 +1,23 @@
-//! Something that is wrong, or to be known.
+//! A finding: something that is wrong or should be known.
 
 use super::code::Code;
 use base::{DeviceId, DiskId, HostId};
 
-/// How bad a finding is; the worst first.
+/// The severity of a finding; the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Something cannot be used, or will not be soon.
+    /// Something cannot be used, or soon cannot.
     Critical,
-    /// Less is left than was promised; somebody should look.
+    /// Redundancy or room is less than promised; somebody should look.
     Warning,
-    /// To be known.
+    /// For information.
     Notice,
 }
 
 /// What a finding is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// The whole.
+    /// The cluster.
     Cluster,
     /// A host.
     Host(HostId),
@@ -27,17 +27,17 @@ pub enum Subject {
     Disk(DiskId),
 }
 
-/// Something that is wrong.
+/// A finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What kind.
+    /// Its kind.
     pub code: Code,
-    /// How bad.
+    /// Its severity.
     pub severity: Severity,
-    /// About what.
+    /// Its subject.
     pub subject: Subject,
-    /// What is the case, in one sentence.
+    /// The cause, in one sentence.
     pub cause: String,
-    /// What to do about it, in one sentence.
+    /// The remedy, in one sentence.
     pub remedy: String,
 }

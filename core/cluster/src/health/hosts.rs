@@ -48,7 +48,7 @@ pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Findi
 fn presence(view: &View, around: &Surroundings<'_>, host: &HostRecord, found: &mut Vec<Finding>) {
     let (code, severity, since, what) = match view.liveness(host.id) {
         Liveness::Alive | Liveness::Away { why: Absence::Maintenance, .. } => return,
-        // One that restarted is back, and nothing is wrong any more.
+        // A host that restarted is back: nothing is wrong.
         Liveness::Suspect { since } if view.returning.contains(&host.id) => {
             return found.push(returning(around, host, since));
         }
@@ -152,13 +152,13 @@ fn state(around: &Surroundings<'_>, host: &HostRecord, device: &DeviceRecord, fo
             Code::DeviceFailed,
             Severity::Critical,
             format!("{name} with {count} failed {} ago: {error}", ago(around.now, *since)),
-            format!("replace {name}; what stood on it is made anew elsewhere meanwhile"),
+            format!("replace {name}; its components are rebuilt on other devices meanwhile"),
         ),
     };
     found.push(Finding { code, severity, subject: Subject::Device(device.id), cause, remedy });
 }
 
-/// A device that is to be emptied: why, how far it is, and what is to be done then.
+/// A device that is being emptied: why, its progress, and the next step.
 fn leaving(
     view: &View,
     around: &Surroundings<'_>,
@@ -173,7 +173,7 @@ fn leaving(
     let left = emptying(view, device.id);
     let since = ago(around.now, leaving.since);
     let how_far = match left.is_done() {
-        true => "nothing stands on it any more".to_owned(),
+        true => "no component is left on it".to_owned(),
         false => {
             format!(
                 "{} with {} yet to leave it",
@@ -184,7 +184,7 @@ fn leaving(
     };
     let why = match &leaving.fault {
         Some(fault) => format!("{name} is being emptied, begun {since} ago: {fault}"),
-        None => format!("{name} is being emptied, begun {since} ago as somebody asked"),
+        None => format!("{name} is being emptied, begun {since} ago by request"),
     };
     let remedy = match (left.is_done(), &leaving.fault) {
         (true, Some(_)) => format!("take {name} out (`drystone device remove`) and put another in its place"),
@@ -244,7 +244,7 @@ fn room(view: &View, space: &DeviceSpace, found: &mut Vec<Finding>) {
     }
 }
 
-/// What a full device means for the disks that stand on it.
+/// The consequences of a full device for the disks on it.
 fn harmed_by(view: &View, device: DeviceId) -> String {
     let is_full = |id: DeviceId| view.device(id).is_some_and(|(_, device)| device.free_bytes < EXTENT_SIZE);
     let (mut failing, mut reduced) = (BTreeSet::new(), BTreeSet::new());
@@ -272,7 +272,7 @@ fn harmed_by(view: &View, device: DeviceId) -> String {
     text
 }
 
-/// Whether what the fullest host holds would find room on the others, as far as copies are made anew at all.
+/// Whether the data of the fullest host would find room on the others, where copies are rebuilt at all.
 fn after_failure(view: &View, found: &mut Vec<Finding>) {
     let is_needed = view.disks.values().any(|disk| disk.policy.copies() > 1);
     let sums = |host: &HostRecord| {
@@ -286,7 +286,7 @@ fn after_failure(view: &View, found: &mut Vec<Finding>) {
         return;
     };
     let free: u64 = hosts.values().map(|(_, free)| free).sum::<u64>() - own_free;
-    // With fewer hosts than this, nothing could be made anew whatever the room.
+    // With fewer hosts than this nothing could be rebuilt, whatever the room.
     if !is_needed || hosts.len() < 3 || *used <= free {
         return;
     }

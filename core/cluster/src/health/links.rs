@@ -1,7 +1,7 @@
-//! Findings about hosts that are there and do not reach each other.
+//! Findings about hosts that do not reach each other.
 //!
-//! A host that nobody reaches is suspect, and told of as such. Here are the others: of whom some are reached and others
-//! are not, which no host can see of its own.
+//! A host that no other one reaches is suspect, and reported as such. Here are hosts that some others reach and some
+//! do not, which no host can see by itself.
 
 use super::code::Code;
 use super::finding::{Finding, Severity, Subject};

@@ -1,4 +1,4 @@
-//! Findings about space that is promised and is not there, and about hosts that have none to promise.
+//! Findings about over-committed space, and about hosts without capacity.
 
 use super::code::Code;
 use super::finding::{Finding, Severity, Subject};
@@ -12,21 +12,21 @@ use base::HostId;
 use base::units::format_bytes;
 use std::collections::BTreeMap;
 
-/// Space that disks were given, and that devices have.
+/// Provisioned space and capacity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Provisioned {
-    /// Bytes that guests see: the sizes of all disks.
+    /// Provisioned bytes: the sizes of all disks.
     pub disks_bytes: u64,
     /// Bytes that the components of all disks may take: the sizes with all copies.
     pub components_bytes: u64,
     /// Bytes that all devices in service can take.
     pub capacity_bytes: u64,
-    /// Bytes of them that are taken.
+    /// Bytes of them that are used.
     pub used_bytes: u64,
 }
 
 impl Provisioned {
-    /// What the records say.
+    /// Of the whole cluster, by its records.
     pub fn of(view: &View) -> Provisioned {
         let disks = view.disks.values().filter(|disk| disk.state != DiskState::Deleting);
         let devices = view.hosts.values().flat_map(|host| &host.devices);
@@ -43,7 +43,7 @@ impl Provisioned {
         sum
     }
 
-    /// What stands on each host: its share of the components, and its devices. Sizes of disks belong to no host.
+    /// Of each host: its components and its devices. Sizes of disks belong to no host.
     pub fn of_hosts(view: &View) -> BTreeMap<HostId, Provisioned> {
         let mut sums: BTreeMap<HostId, Provisioned> = BTreeMap::new();
         for host in view.hosts.values() {
@@ -64,12 +64,12 @@ impl Provisioned {
         sums
     }
 
-    /// Whether disks may take more than there is.
+    /// Whether disks are over-committed.
     pub fn is_over_committed(&self) -> bool {
         self.components_bytes > self.capacity_bytes
     }
 
-    /// What was promised in hundredths of what is there.
+    /// Provisioned bytes with all copies, in hundredths of the capacity.
     pub fn percent(&self) -> u64 {
         let percent = u128::from(self.components_bytes) * 100 / u128::from(self.capacity_bytes.max(1));
         u64::try_from(percent).unwrap_or(u64::MAX)
@@ -85,7 +85,7 @@ pub(super) fn find(view: &View, found: &mut Vec<Finding>) {
     let space = Provisioned::of(view);
     if space.capacity_bytes > 0 && space.is_over_committed() {
         let used = space.used_bytes * 100 / space.capacity_bytes;
-        // Thin disks are meant to be promised more than there is. It is urgent where that is much, and space is being used.
+        // Thin disks are meant to be over-committed. It is urgent where they are so by much and space is running out.
         let is_urgent = space.percent() >= OVER_COMMITTED_MUCH && used >= OVER_COMMITTED_USED;
         found.push(Finding {
             code: Code::SpaceOverCommitted,
@@ -107,7 +107,7 @@ pub(super) fn find(view: &View, found: &mut Vec<Finding>) {
     without_devices(view, found);
 }
 
-/// A host without capacity devices stores nothing, which nobody may have noticed.
+/// A host without capacity devices stores nothing, which may go unnoticed.
 fn without_devices(view: &View, found: &mut Vec<Finding>) {
     let is_empty = |host: &&crate::host::HostRecord| host.devices.is_empty();
     let there = |host: &&crate::host::HostRecord| !matches!(view.liveness(host.id), Liveness::Away { .. });
@@ -124,7 +124,7 @@ fn without_devices(view: &View, found: &mut Vec<Finding>) {
         subject: Subject::Cluster,
         cause: match is_all {
             true => format!("{names}: no capacity device, so no disk can be created"),
-            false => format!("{names}: no capacity device, so no disk stands there"),
+            false => format!("{names}: no capacity device, so no component stands there"),
         },
         remedy: "add devices with `drystone device add`, or a [[group]] to the configuration".to_owned(),
     });

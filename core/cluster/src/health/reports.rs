@@ -1,4 +1,4 @@
-//! Findings about devices and groups that stand in no record, as hosts tell of them: damage, and groups that store nothing.
+//! Findings from reports of hosts that are in no record: damaged devices, and groups that store nothing.
 
 use super::code::Code;
 use super::finding::{Finding, Severity, Subject};
@@ -15,7 +15,8 @@ pub(super) fn find(view: &View, found: &mut Vec<Finding>) {
     }
 }
 
-/// Blocks are written again from another copy, if there is one. A few are mended so; many are a device that is about to fail.
+/// A damaged block is repaired from another copy, if there is one. A few repaired blocks are harmless; many mean that
+/// the device is about to fail.
 fn damaged(host: &HostRecord, device: &DamagedDevice, is_alone: bool) -> Finding {
     let blocks = |count: u64| if count == 1 { "1 block".to_owned() } else { format!("{count} blocks") };
     let (name, count) = (format!("{} of {}", device.name, host.name), device.damaged_blocks);
@@ -68,7 +69,7 @@ fn failed_log(host: &HostRecord, log: &str, why: &str) -> Finding {
     }
 }
 
-/// All of a host in one finding: a subject has one finding of a kind.
+/// One finding for each host: a subject has one finding of a kind.
 fn lone_logs(host: &HostRecord) -> Option<Finding> {
     let logs = &host.reports.lone_logs;
     let (first, group) = logs.first()?;

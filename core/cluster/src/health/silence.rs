@@ -1,10 +1,10 @@
-//! What people know of and do not want to be told again for a while.
+//! Silences: findings that people know and do not want to see for a while.
 
 use super::code::Code;
 use super::finding::Finding;
 use base::Instant;
 
-/// Findings that are told apart from the others until a time.
+/// Silenced findings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Silence {
     /// Of this kind.
@@ -16,14 +16,15 @@ pub struct Silence {
 }
 
 impl Silence {
-    /// Whether it is meant for a finding about what people call `name`.
+    /// Whether it silences findings about `name`.
     pub fn covers(&self, finding: &Finding, name: &str, now: Instant) -> bool {
         let is_meant = self.about.as_deref().is_none_or(|about| is_about(name, about));
         now < self.until && self.code == finding.code && is_meant
     }
 }
 
-/// To when a finding is silenced, by whichever is the longest; nothing when it is not. With it the place of that silence.
+/// The end of the longest silence of a finding, with the index of that silence; none when the finding is not
+/// silenced.
 pub fn silenced(
     silences: &[Silence],
     finding: &Finding,

@@ -1,4 +1,4 @@
-//! What is known beside the view: the directory, decisions, links and certificates.
+//! What health checks know beside the view: the directory, decisions, links and certificates.
 
 use crate::balance::Balancer;
 use crate::levels::RecordLevels;
@@ -21,14 +21,14 @@ pub enum Directory {
     },
 }
 
-/// A member of the directory that does not answer the host that is asked.
+/// A member of the directory that does not answer this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SilentMember {
     /// Its address, as hosts are configured with it.
     pub address: String,
     /// Since when, by the directory's clock.
     pub since: Instant,
-    /// What came instead of an answer.
+    /// The error.
     pub why: String,
     /// How many members are configured.
     pub members: usize,
@@ -55,15 +55,15 @@ pub struct Surroundings<'a> {
     pub levels: &'a RecordLevels,
 }
 
-/// Since when hosts that are heard of have not reached each other.
+/// Links between live hosts that are down, and since when.
 #[derive(Debug, Clone, Default)]
 pub struct Links {
-    /// By who says so, and of whom.
+    /// By reporter and the host at the other end.
     pub(super) down: BTreeMap<(HostId, HostId), Instant>,
 }
 
 impl Links {
-    /// Takes in what hosts said last, and when each was last heard of.
+    /// Takes in the last reports of hosts, and when each host was last seen.
     pub fn step(&mut self, now: Instant, reports: &[LinkReport], heard: &BTreeMap<HostId, Instant>) {
         let is_heard = |host: &HostId| heard.get(host).is_some_and(|at| now.since(*at) <= HEARTBEAT_SILENCE);
         let is_down = |one: &&LinkReport| !one.is_up && is_heard(&one.reporter) && is_heard(&one.about);
@@ -84,7 +84,7 @@ pub enum Holder {
     Authority(String),
 }
 
-/// From when to when a certificate is good.
+/// The validity of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lifespan {
     /// Whose.

@@ -77,7 +77,7 @@ fn every_code_has_a_text_of_its_own() {
 
 #[test]
 fn disk_inaccessible() {
-    check(Code::DiskInaccessible, "disk1 cannot be used: waiting for what has the only", |view| {
+    check(Code::DiskInaccessible, "disk1 cannot be used: waiting for the only current copy", |view| {
         for host in hosts_of(view, 1) {
             view.liveness.insert(HostId(host), away());
         }
@@ -226,7 +226,7 @@ fn a_device_that_is_to_be_emptied_says_why_and_how_far_it_is() {
     let found = find(&view, Directory::Reachable, &[]);
     let one = found.iter().find(|one| one.code == Code::DeviceLeaving).expect("it is told");
     assert!(
-        one.severity == Severity::Notice && one.cause.ends_with("nothing stands on it any more"),
+        one.severity == Severity::Notice && one.cause.ends_with("no component is left on it"),
         "{one:?}"
     );
     assert!(one.remedy.contains("device remove"), "{one:?}");
@@ -518,7 +518,7 @@ fn a_member_of_the_directory_that_is_silent_is_told_by_its_address() {
 /// A host whose only group was empty, or that had none, was said to be well.
 #[test]
 fn a_host_without_devices_is_told_of() {
-    check(Code::DevicesNone, "h4: no capacity device, so no disk stands there", |view| {
+    check(Code::DevicesNone, "h4: no capacity device, so no component stands there", |view| {
         view.host_mut(4).devices.clear();
     });
     let mut view = cluster(1, 1);

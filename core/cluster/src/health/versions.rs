@@ -48,7 +48,7 @@ fn raise(around: &Surroundings<'_>, found: &mut Vec<Finding>) {
     });
 }
 
-/// Hosts whose program the cluster has left behind: none can start so, so somebody has forced it.
+/// Hosts whose program does not understand the records any more. None starts so, so somebody forced the level.
 fn outdated(view: &View, around: &Surroundings<'_>, found: &mut Vec<Finding>) {
     let level = around.levels.level;
     for (id, levels) in around.levels.hosts.iter().filter(|(_, levels)| !levels.contains(level)) {
@@ -76,8 +76,8 @@ fn unreadable(around: &Surroundings<'_>, found: &mut Vec<Finding>) {
         code: Code::RecordsUnreadable,
         severity: Severity::Critical,
         subject: Subject::Cluster,
-        cause: format!("{count} of the directory cannot be read, and what is known of it is old: {first}"),
-        remedy: "see with `drystone cluster upgrade --dry-run` which releases run; what a later one wrote, a later one reads"
+        cause: format!("{count} of the directory cannot be read, so this host knows the state of before: {first}"),
+        remedy: "see with `drystone cluster upgrade --dry-run` which releases run, and install the latest of them here"
             .to_owned(),
     });
 }

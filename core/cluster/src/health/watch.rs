@@ -1,13 +1,13 @@
-//! What has become wrong, and what is well again: findings over time.
+//! Changes of findings over time: what became wrong, and what is well again.
 //!
-//! What was seen twice in a row is told once, and that it is gone once it was missing twice: what comes and goes between two
-//! looks is no news.
+//! A finding is reported once it was seen twice in a row, and its end once it was missing twice. A finding that comes
+//! and goes between two looks is not reported.
 
 use super::code::Code;
 use super::finding::{Finding, Subject};
 use std::collections::BTreeMap;
 
-/// Findings as they were seen so far.
+/// The findings of former looks.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
     known: BTreeMap<(Code, Subject), Known>,
@@ -20,17 +20,17 @@ struct Known {
     is_missing: bool,
 }
 
-/// Something changed for longer than a moment.
+/// A finding came or went, for longer than a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn {
-    /// This is wrong, and was not.
+    /// A new finding.
     Found(Finding),
-    /// This was wrong, and is not.
+    /// The end of a finding.
     Ended(Finding),
 }
 
 impl Watch {
-    /// Takes in what is wrong now, and gives what there is to tell, in the order of codes and subjects.
+    /// Takes in the present findings, and gives the changes in the order of codes and subjects.
     pub fn step(&mut self, found: &[Finding]) -> Vec<Turn> {
         let mut turns = Vec::new();
         let now: BTreeMap<(Code, Subject), &Finding> =

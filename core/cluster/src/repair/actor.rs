@@ -1,4 +1,4 @@
-//! Who works on a disk.
+//! Which node acts on a disk.
 
 use crate::disk::DiskRecord;
 use crate::host::Maintenance;
@@ -8,17 +8,17 @@ use base::NodeId;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Who works on a disk.
+/// The node that acts on a disk.
 pub(crate) enum Acting {
     /// Its owner.
     Owner(NodeId),
-    /// The node that is to own it.
+    /// A node that has to become the owner first.
     Claims(NodeId),
-    /// Nobody can.
+    /// No node can.
     Nobody,
 }
 
-/// The owner, or else the node with the most sound components, if none of the disk is out of reach.
+/// The owner, or else the node with the most sound components, if every place of the disk can be reached.
 pub(crate) fn acting(view: &View, disk: &DiskRecord) -> Acting {
     if let Some(owner) = disk.roster.owner {
         let record = view.hosts.get(&owner.node.host);

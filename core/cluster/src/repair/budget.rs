@@ -1,16 +1,16 @@
-//! What repairs are under way, and the room that is left for more.
+//! Repairs under way, and the room that is left for more.
 
 use super::decision::{Settings, Slot};
 use crate::view::{Spaces, View};
 use base::{DiskId, HostId, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is under way, and the room that is left.
+/// Repairs under way, and the room that is left.
 pub(super) struct Budget<'a> {
     pub coming: usize,
     pub of_host: BTreeMap<HostId, usize>,
     pub spaces: Spaces<'a>,
-    /// What was decided before and is in no record yet, since when.
+    /// Decided components that no record has yet, since when.
     pub awaited: BTreeMap<(DiskId, Slot), Instant>,
     /// The hosts with devices that take components.
     takers: BTreeSet<HostId>,
@@ -28,10 +28,10 @@ impl<'a> Budget<'a> {
         self.of_host.get(&host).is_some_and(|count| *count >= settings.replacements_per_host_max)
     }
 
-    /// Whether any more may come, and anywhere.
+    /// Whether more components may come, on any host.
     pub fn has_room(&self, settings: Settings) -> bool {
         let takes = |host: &HostId| !self.is_full(*host, settings);
-        // Where no device is in service, that is why nothing comes.
+        // Where no device is in service, that is the reason to report.
         let is_anywhere = self.takers.iter().any(takes) || self.takers.is_empty();
         self.coming < settings.replacements_max && is_anywhere
     }

@@ -1,4 +1,4 @@
-//! What repairs decide: what is due and why, and the steps that follow from it.
+//! Decisions about repairs: due components with the reason, and the steps that follow.
 
 use crate::disk::{DiskRecord, Incoming, Objection, StandIn, Transition};
 use crate::limits::{REPAIR_DELAY, REPLACEMENTS_MAX, REPLACEMENTS_PER_HOST_MAX};
@@ -6,19 +6,20 @@ use base::{ComponentId, DiskId, Instant, NodeId};
 use placement::Cause;
 use std::time::Duration;
 
-/// What happens to what is missing while nothing is filled, by the settings.
+/// Why a missing component is not replaced while the settings forbid it.
 pub(crate) const NOT_REPLACED: &str = "not replaced while the setting `replacements` is 0";
 
-/// What people may set.
+/// Settings of repairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// How long a component may be missing before another takes its place.
     pub delay: Duration,
-    /// Components of the whole cluster that are filled at once. With none, what is on its way is called off, whatever for.
+    /// Components of the whole cluster that are filled at once. With 0, incoming components are called off, whatever
+    /// their reason.
     pub replacements_max: usize,
     /// Components of one host that are filled at once.
     pub replacements_per_host_max: usize,
-    /// Whether devices may be evened out. If not, what is on its way for that is called off.
+    /// Whether devices may be rebalanced. If not, moves under way for that are called off.
     pub evens_out: bool,
 }
 
@@ -33,35 +34,35 @@ impl Default for Settings {
     }
 }
 
-/// Why a component comes; the most urgent first.
+/// Why a component is brought in; the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// The device of another failed.
+    /// The device of another component failed.
     DeviceFailed,
-    /// Another lost what it had acknowledged.
+    /// Another component lost acknowledged changes.
     Stale,
-    /// Another is not on its device any more.
+    /// Another component is no longer on its device.
     Gone,
-    /// The device of another has no room for it.
+    /// The device of another component has no room for it.
     NoRoom,
-    /// Another has been missing for longer than the repair delay.
+    /// Another component has been missing for longer than the repair delay.
     Absent {
         /// Since when.
         since: Instant,
     },
-    /// The host of another is to be serviced, or its device is to be emptied.
+    /// The host of another component enters maintenance, or its device is to be emptied.
     Evacuation,
     /// The policy asks for more copies than the disk has.
     Debt,
     /// Another copy stands in the fault domain of the one that moves.
     Domain,
-    /// Devices are evened out.
+    /// Devices are rebalanced.
     Balance,
 }
 
 impl Why {
-    /// What is more urgent has less of it. Since when something is missing makes no difference: each host counts that for
-    /// itself, and all are to begin with the same.
+    /// The rank: the most urgent first. Since when a component is missing does not count: each host measures that for
+    /// itself, and all have to begin with the same component.
     pub(super) fn urgency(self) -> u8 {
         match self {
             Why::DeviceFailed => 0,
@@ -77,20 +78,20 @@ impl Why {
     }
 }
 
-/// Why a component does not come after all.
+/// Why an incoming component or a stand-in is called off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Because {
     /// It is lost itself, or its device has no room.
     Lost,
-    /// Its host is to be serviced, or its device is to be emptied.
+    /// Its host enters maintenance, or its device is to be emptied.
     Leaving,
-    /// What it was to replace, or stands in for, is whole again.
+    /// The component that it was to replace, or stands in for, is whole again.
     Returned,
-    /// Nothing is to stand in for anything, to be evened out, or to be filled at all.
+    /// The settings forbid stand-ins, rebalancing or replacements.
     Unwanted,
 }
 
-/// A component that is to come.
+/// A component to bring in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coming {
     /// The node that makes it.
@@ -101,32 +102,32 @@ pub struct Coming {
     pub why: Why,
 }
 
-/// What is to be done with a disk.
+/// A step of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// To own it: nothing is filled without an owner.
+    /// Become the owner: without one no component is filled.
     Claim,
-    /// To let components come.
+    /// Bring components in.
     Begin(Vec<Coming>),
-    /// To let a component that is active take its seat.
+    /// Give an active component its seat.
     Finish(ComponentId),
-    /// To do without a component whose host is no more one of the cluster, until there is a place for another.
+    /// Give up a component whose host has left the cluster, until a device for another one is found.
     GiveUp(ComponentId),
-    /// To call a component off.
+    /// Call an incoming component off.
     Cancel(ComponentId, Because),
-    /// To let components stand in for absent ones.
+    /// Begin stand-ins of absent components.
     StandIn(Vec<(NodeId, StandIn)>),
-    /// To let a component take the seat of the one that it stands in for.
+    /// Make a stand-in the heir of its component.
     Inherit(ComponentId),
-    /// To let a component stand in no more.
+    /// End a stand-in.
     Dismiss(ComponentId, Because),
 }
 
 impl Step {
-    /// The change of the disk's record; none for a claim.
+    /// The transition of the disk's record; none for a claim.
     ///
     /// # Errors
-    /// When the record has changed since the decision: to be decided anew.
+    /// When the record has changed since the decision, which is then made anew.
     pub fn apply(&self, disk: &DiskRecord) -> Result<Option<Transition>, Objection> {
         match self {
             Step::Claim => Ok(None),
@@ -144,18 +145,18 @@ impl Step {
     }
 }
 
-/// Something for one node to do.
+/// A step for one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
     /// The disk.
     pub disk: DiskId,
-    /// The node: the disk's owner, or the one that shall be.
+    /// The node: the disk's owner, or its future owner.
     pub actor: NodeId,
     /// What.
     pub step: Step,
 }
 
-/// What is to be done now, and when to ask again if nothing happens before.
+/// The steps to take now, and when to ask again if nothing happens before.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Decisions {
     /// For all nodes, the most urgent first.
@@ -164,7 +165,7 @@ pub struct Decisions {
     pub wait_until: Option<Instant>,
 }
 
-/// What a new component would be for.
+/// The purpose of a new component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Slot {
     /// In place of this one.
@@ -174,13 +175,13 @@ pub enum Slot {
 }
 
 impl Slot {
-    /// What a component on its way in is for.
+    /// The purpose of an incoming component.
     pub(super) fn of(one: &Incoming) -> Slot {
         one.replaces.map_or(Slot::Copy(usize::from(one.place)), Slot::Component)
     }
 }
 
-/// A replacement for which there is no place.
+/// A replacement for which no device was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     /// Why not.
@@ -191,7 +192,7 @@ pub struct Refused {
     pub retry_at: Instant,
 }
 
-/// A component that is to be replaced, or a copy to be added.
+/// A component to be replaced, or a copy to be added.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Due {
     pub(super) slot: Slot,

@@ -1,4 +1,4 @@
-//! What is to be replaced or added, and why.
+//! Due components: which are to be replaced or added, and why.
 
 use super::Repairs;
 use super::decision::{Due, Slot, Why};
@@ -13,8 +13,8 @@ use replication::owner::LeftBecause;
 use std::collections::BTreeSet;
 
 impl Repairs {
-    /// What is to be replaced, added or moved to another fault domain, and has something to be filled from. What is lost
-    /// comes first; the rest waits until that has been replaced.
+    /// The components to be replaced, added or moved to another fault domain, if they have a source. Lost components
+    /// come first; the rest waits until these have been replaced.
     pub(super) fn due(&mut self, now: Instant, view: &View, disk: &DiskRecord) -> Vec<Due> {
         let (mut due, mut idle) = (Vec::new(), Vec::new());
         for (place, copies) in disk.layout.places() {
@@ -40,7 +40,7 @@ impl Repairs {
             return due;
         }
         let debts = self.debts(view, disk);
-        // What cannot be had must not hold up what can. Copies that are added and those that move are placed by different
+        // A component without a device must not hold up others. Added copies and moved ones are placed by different
         // rules, so only one kind is tried at a time.
         let can_begin = |due: &&Due| {
             let refused = self.refused.get(&(disk.id, due.slot));
@@ -53,7 +53,7 @@ impl Repairs {
         }
     }
 
-    /// The copies that the policy asks for and the disk does not have.
+    /// The copies that the policy asks for and the disk lacks.
     fn debts(&mut self, view: &View, disk: &DiskRecord) -> Vec<Due> {
         let mut debts = Vec::new();
         for (place, copies) in disk.layout_to_come().places() {
@@ -79,7 +79,7 @@ impl Repairs {
         match trouble {
             Some(LeftBecause::LostWrites) => return Some(Why::Stale),
             Some(LeftBecause::Refused(wire::Refusal::NoComponent)) => return Some(Why::Gone),
-            // While it is filled, it has got room.
+            // A component that is being filled has got room.
             Some(why) if why.is_no_room() && told.is_some_and(|told| told.resync.is_none()) => {
                 return Some(Why::NoRoom);
             }
@@ -104,7 +104,7 @@ impl Repairs {
     }
 }
 
-/// Copies that share a fault domain with others of their place, as what is `due` anyhow leaves them.
+/// Copies that share a fault domain with others of their place, apart from those that are `due` anyway.
 fn sharing(view: &View, disk: &DiskRecord, due: &[Due]) -> Vec<Due> {
     let of = |due: &Due| match due.slot {
         Slot::Component(id) => Some(id),

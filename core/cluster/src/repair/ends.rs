@@ -1,4 +1,4 @@
-//! Components on their way in that have arrived or do not come after all, and copies that a disk does without.
+//! Ends of repairs: incoming components that arrived or are called off, and copies that a disk gives up.
 
 use super::Repairs;
 use super::decision::{Because, Slot, Step};
@@ -12,7 +12,7 @@ use replication::Standing;
 use replication::owner::LeftBecause;
 
 impl Repairs {
-    /// Components on their way in that have arrived, or shall not come after all.
+    /// Incoming components that have arrived or are to be called off.
     pub(super) fn ends(&self, now: Instant, view: &View, disk: &DiskRecord) -> Vec<Step> {
         let end = |one: &Incoming| {
             let id = one.component.id;
@@ -44,13 +44,13 @@ impl Repairs {
             let is_idle = is_replaced_sound && !is_needed && (is_for_need || (is_for_domain && !is_sharing));
             is_idle.then_some(Step::Cancel(id, Because::Returned))
         };
-        // Only what has no place for another: a replacement needs no time without a seat.
+        // Only components without a device for a replacement: a replacement needs no time without a seat.
         let is_refused = |id: &ComponentId| self.refused.contains_key(&(disk.id, Slot::Component(*id)));
         let given_up = without_host(view, disk).into_iter().filter(is_refused).map(Step::GiveUp);
         disk.incoming.iter().filter_map(end).chain(given_up).collect()
     }
 
-    /// Whether a component that is not active yet will not be.
+    /// Whether an incoming component that is not active is lost.
     fn is_lost(&self, now: Instant, view: &View, disk: &DiskRecord, one: &Incoming) -> bool {
         let id = one.component.id;
         let is_stale = disk.roster.member(id).is_some_and(|member| member.standing == Standing::Stale);
@@ -62,9 +62,9 @@ impl Repairs {
     }
 }
 
-/// Copies that no host of the cluster will have again: they do not count, their host was taken out, and nothing is on its way to
-/// their seats. In the record they would keep the device that they stood on from taking another copy of their place, should it
-/// come back with another host.
+/// Copies that no host of the cluster will have again: they are stale, their host was taken out, and no component is
+/// incoming for their seats. In the record they would keep their device from taking another copy of the place, should
+/// it come back with another host.
 fn without_host(view: &View, disk: &DiskRecord) -> Vec<ComponentId> {
     let is_out = |copy: &Component| {
         let member = disk.roster.member(copy.id).expect("the roster names the layout");

@@ -1,4 +1,4 @@
-//! Which components have to leave the device that they stand on, and where none shall come.
+//! Which components have to leave their device, and which devices take no component.
 
 use crate::disk::DiskRecord;
 use crate::host::Mode;
@@ -6,12 +6,12 @@ use crate::view::View;
 use base::ComponentId;
 use layout::Component;
 
-/// How the host of a component is being serviced.
+/// The maintenance mode of a component's host.
 pub(crate) fn mode_of(view: &View, disk: &DiskRecord, component: &Component) -> Option<Mode> {
     view.device_of(disk, component).and_then(|(host, _)| host.maintenance.mode())
 }
 
-/// Whether nothing is to come to where a component stands: its device is to be emptied, or its host, as far as needed.
+/// Whether the device of a component takes no new ones, because it or its host is to be emptied.
 pub(crate) fn is_unwanted_at(view: &View, disk: &DiskRecord, component: &Component) -> bool {
     mode_of(view, disk, component).is_some_and(|mode| mode != Mode::NoAction)
         || is_leaving(view, disk, component)
@@ -22,7 +22,7 @@ fn is_leaving(view: &View, disk: &DiskRecord, component: &Component) -> bool {
     view.device_of(disk, component).is_some_and(|(_, device)| device.leaving.is_some())
 }
 
-/// Whether a component has to leave a device that is to be emptied, or a host that is, or will be, serviced.
+/// Whether a component has to leave a device that is to be emptied, or a host that enters maintenance or is in it.
 pub(crate) fn must_leave(view: &View, disk: &DiskRecord, component: &Component) -> bool {
     if is_leaving(view, disk, component) {
         return true;

@@ -9,7 +9,7 @@ use base::{HostId, Instant};
 use placement::FaultDomain;
 use std::collections::BTreeSet;
 
-/// The hosts of a fault domain by its name. A host outside any domain is one of its own.
+/// The hosts of a fault domain by its name. A host outside any domain is one by itself.
 pub fn hosts_of_domain(view: &View, name: &str) -> BTreeSet<HostId> {
     let is_of = |host: &&HostRecord| match host.domain() {
         FaultDomain::Named(domain) => domain == name,
@@ -18,7 +18,7 @@ pub fn hosts_of_domain(view: &View, name: &str) -> BTreeSet<HostId> {
     view.hosts.values().filter(is_of).map(|host| host.id).collect()
 }
 
-/// What the rest of the fault domains of `lost` would take with it; nothing if that is not more.
+/// Warns of disks that the rest of the fault domains of `lost` would take with it; none if these are no more.
 pub(super) fn warning(view: &View, lost: &BTreeSet<HostId>) -> Option<String> {
     let domains: BTreeSet<FaultDomain<'_>> =
         lost.iter().filter_map(|host| view.hosts.get(host)).map(HostRecord::domain).collect();

@@ -1,4 +1,4 @@
-//! What is asked about the future of a cluster, and the answer. Data alone.
+//! Questions about the future of a cluster, and forecasts. Data alone.
 
 use crate::host::HostRecord;
 use crate::status::Condition;
@@ -6,7 +6,7 @@ use base::{DeviceId, DiskId, HostId};
 use placement::Policy;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is asked.
+/// A question.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Question {
     /// These hosts are lost at once, and do not come back.
@@ -22,10 +22,10 @@ pub enum Question {
     },
 }
 
-/// Which devices would be evened out.
+/// Which devices would be rebalanced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evens {
-    /// Those that are nearly full, and those that differ by much from others.
+    /// Nearly full devices, and those that differ much from others.
     Uneven,
     /// Those that are nearly full.
     Full,
@@ -42,52 +42,52 @@ pub struct HostSpace {
     pub name: String,
     /// Bytes of its devices in service.
     pub capacity_bytes: u64,
-    /// Bytes of these that are taken.
+    /// Used bytes of these.
     pub used_bytes: u64,
-    /// Bytes that are neither taken nor promised.
+    /// Bytes that are neither used nor promised.
     pub free_bytes: u64,
-    /// The most of these on one device: what a single component can take.
+    /// The largest of these on one device: the most that a single component can take.
     pub largest_bytes: u64,
 }
 
-/// What would become of a disk.
+/// The forecast for a disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outlook {
     /// The disk.
     pub disk: DiskId,
     /// What people call it.
     pub name: String,
-    /// How it is now.
+    /// Its condition now.
     pub now: Condition,
-    /// How it is as soon as it happens.
+    /// Its condition as soon as it happens.
     pub at_once: Condition,
-    /// How it is when all has been copied that can be.
+    /// Its condition once everything possible has been copied.
     pub then: Condition,
     /// Bytes that are copied.
     pub bytes: u64,
-    /// Where to, and how much.
+    /// The targets, with bytes for each.
     pub targets: BTreeMap<DeviceId, u64>,
-    /// What it does not get, and why.
+    /// What it lacks in the end, and why.
     pub lacks: Vec<String>,
 }
 
-/// What would become of the cluster.
+/// The forecast for a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forecast {
     /// The room now.
     pub before: Vec<HostSpace>,
-    /// The room when all has been copied that can be.
+    /// The room once everything possible has been copied.
     pub after: Vec<HostSpace>,
-    /// The disks that something becomes of, the worst off first.
+    /// The disks that are affected, the worst off first.
     pub disks: Vec<Outlook>,
-    /// Bytes that are copied because of policies and of what is missing.
+    /// Bytes that are copied for policies and for missing components.
     pub bytes_to_copy: u64,
-    /// Bytes that are copied to even devices out.
+    /// Bytes that are copied to rebalance devices.
     pub bytes_to_even: u64,
-    /// Bytes that are given back where copies go.
+    /// Bytes that are freed where copies are removed.
     pub bytes_freed: u64,
-    /// What people call the devices that something is copied to.
+    /// The names of the target devices.
     pub device_names: BTreeMap<DeviceId, String>,
-    /// All of it in one sentence.
+    /// A summary in one sentence.
     pub verdict: String,
 }

@@ -1,4 +1,4 @@
-//! A view that goes on by itself: what is decided is done at once, and what is copied arrives.
+//! A view that proceeds by itself: decisions are carried out at once, and copies arrive.
 
 use super::forecast::Evens;
 use crate::balance::Balancer;
@@ -13,14 +13,14 @@ use replication::{OwnedBy, Role, Standing};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What is copied for a disk.
+/// Bytes copied for a disk.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Moved {
     pub(super) bytes: u64,
     pub(super) targets: BTreeMap<DeviceId, u64>,
 }
 
-/// What a copy is made for.
+/// The reason for a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
     Need,
@@ -42,7 +42,7 @@ pub(super) struct Future {
 
 impl Future {
     pub(super) fn new(view: View, now: Instant, seed: u64) -> Future {
-        // All that is missing is replaced, and nothing waits for its turn: only what comes of it in the end is asked.
+        // Every missing component is replaced at once, without bounds: only the outcome matters.
         let at_once = Settings {
             delay: Duration::ZERO,
             replacements_max: usize::MAX / 2,
@@ -63,11 +63,11 @@ impl Future {
         }
     }
 
-    /// Goes on until nothing is left to be done.
+    /// Proceeds until nothing is left to do.
     pub(super) fn unfold(&mut self, evens: Evens) {
         for _ in 0..FORECAST_ROUNDS_MAX {
             self.settle();
-            // What was refused is tried again: room may have been given back.
+            // Refused replacements are tried again: room may have been freed.
             self.now = self.now + REFUSED_RETRY;
             let (actions, cause) = self.decide(evens);
             if actions.is_empty() {
@@ -91,7 +91,7 @@ impl Future {
         (actions, Cause::Evenness)
     }
 
-    /// Why disks do not get what they lack.
+    /// Why disks stay without what they lack.
     pub(super) fn refused(&self) -> Vec<(DiskId, String)> {
         let mut causes: Vec<(DiskId, String)> =
             self.repairs.refused().iter().map(|((disk, _), one)| (*disk, one.cause.to_string())).collect();
@@ -99,7 +99,7 @@ impl Future {
         causes
     }
 
-    /// A disk has another policy; what it does not get of it.
+    /// Changes the policy of a disk. Returns what the disk lacks of it.
     pub(super) fn set_policy(&mut self, id: DiskId, policy: &Policy) -> Vec<String> {
         let Some(disk) = self.view.disks.get(&id).cloned() else {
             return vec!["there is no such disk".to_owned()];
@@ -110,7 +110,7 @@ impl Future {
             Ok(transition) => {
                 let mut lacks: Vec<String> =
                     transition.record.debts.iter().map(ToString::to_string).collect();
-                // A copy that comes is a debt until it is there.
+                // An incoming copy is a debt until it has arrived.
                 lacks.retain(|_| transition.record.incoming.is_empty());
                 lacks.extend(self.without_room(&transition));
                 self.adopt(&disk, transition, Cause::Need);
@@ -120,7 +120,7 @@ impl Future {
         }
     }
 
-    /// A policy is set by what it promises; whether the data that is there has room is told here.
+    /// A policy is checked against what it reserves. Whether the present data has room is checked here.
     fn without_room(&self, transition: &Transition) -> Vec<String> {
         let short = |(_, one): &(_, wire::NewComponent)| {
             let bytes = self.footprint(&transition.record, one.id).bytes();
@@ -149,13 +149,13 @@ impl Future {
             known.roster.owner = Some(OwnedBy { node: action.actor, incarnation });
             return;
         }
-        // What does not fit to the record any more is decided anew in the next round.
+        // A step that no longer fits the record is decided again in the next round.
         if let Ok(Some(transition)) = action.step.apply(&disk) {
             self.adopt(&disk, transition, cause);
         }
     }
 
-    /// Takes a changed record over, and counts what comes and goes on devices.
+    /// Takes a transition over, and counts components on devices.
     fn adopt(&mut self, before: &DiskRecord, transition: Transition, cause: Cause) {
         for (_, id) in &transition.delete {
             let Some((_, component)) = before.component(*id) else { continue };
@@ -202,7 +202,7 @@ impl Future {
         }
     }
 
-    /// All that can be filled is: whatever is there, is not active, and has something to be filled from.
+    /// Fills every component that is reachable, is not active, and has a source.
     fn settle(&mut self) {
         let mut filled: Vec<(DiskId, ComponentId)> = Vec::new();
         for disk in self.view.disks.values().filter(|disk| disk.state == DiskState::Active) {
@@ -228,7 +228,7 @@ fn promised(footprint: &Footprint) -> u64 {
     footprint.reservation_bytes.saturating_sub(footprint.data_bytes)
 }
 
-/// Fresh ids, from the end of those that there can be.
+/// Fresh ids, from the greatest possible one downwards.
 fn ids_below(last: &mut u64) -> impl FnMut() -> ComponentId {
     move || {
         *last -= 1;

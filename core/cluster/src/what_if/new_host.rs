@@ -1,23 +1,23 @@
-//! A host that is not there yet, to ask what would become of a cluster with it.
+//! A host that does not exist yet, to forecast a cluster with it.
 
 use crate::device::{DeviceRecord, DeviceState};
 use crate::host::{DeviceReports, HostRecord, Maintenance, NodeRecord};
 use crate::view::View;
 use base::{DeviceId, GroupId, HostId, Instant, NodeId};
 
-/// A host that is not there, with empty devices of these sizes.
+/// A hypothetical host with empty devices of these sizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewHost {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// The hosts that it fails together with.
+    /// Its fault domain.
     pub fault_domain: Option<String>,
     /// Bytes that each of its capacity devices can take.
     pub capacities: Vec<u64>,
 }
 
 impl NewHost {
-    /// One as large as another.
+    /// A host as large as another.
     pub fn like(host: &HostRecord, name: String) -> NewHost {
         NewHost {
             name,
@@ -26,7 +26,7 @@ impl NewHost {
         }
     }
 
-    /// Its record, with ids that nothing of the cluster has.
+    /// Its record, with ids that are free in the cluster.
     pub fn record(&self, view: &View) -> HostRecord {
         let devices = || view.hosts.values().flat_map(|host| &host.devices);
         let id = HostId(fresh(|id| view.hosts.contains_key(&HostId(id))));
@@ -64,10 +64,10 @@ impl NewHost {
     }
 }
 
-/// Components of a device where no other one tells.
+/// Components of a device, where no other device tells.
 const COMPONENTS: u32 = 4096;
 
-/// An id that nothing has.
+/// A free id.
 fn fresh(is_taken: impl Fn(u128) -> bool) -> u128 {
     let mut ids = (0..=u128::MAX).rev();
     ids.find(|id| !is_taken(*id)).expect("there are more ids than things")
