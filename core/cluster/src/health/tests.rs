@@ -225,10 +225,7 @@ fn a_device_that_is_to_be_emptied_says_why_and_how_far_it_is() {
     leave(&mut view, None);
     let found = find(&view, Directory::Reachable, &[]);
     let one = found.iter().find(|one| one.code == Code::DeviceLeaving).expect("it is told");
-    assert!(
-        one.severity == Severity::Notice && one.cause.ends_with("no component is left on it"),
-        "{one:?}"
-    );
+    assert!(one.severity == Severity::Notice && one.cause.ends_with("no component is left on it"), "{one:?}");
     assert!(one.remedy.contains("device remove"), "{one:?}");
     let mut view = well();
     let host = hosts_of(&view, 1)[0];
