@@ -43,7 +43,7 @@ pub(crate) struct Shares {
     /// What one of a hundred of them took then.
     usual_tail: Tail,
     /// Requests that were heard since copies became quicker or slower, and in how many periods.
-    heard: (u64, u32),
+    measured: (u64, u32),
     /// Hundredths of requests that may still be late beside copies; below zero as long as more than one of a hundred was.
     late_left: i64,
     /// The mean while nothing was destaged or scrubbed either.
@@ -97,7 +97,7 @@ impl Shares {
             copy_tail_percent: limits::COPY_TAIL_PERCENT,
             usual_ns: 0,
             usual_tail: Tail::new(),
-            heard: (0, 0),
+            measured: (0, 0),
             late_left: 0,
             calm_ns: 0,
             period: Period::new(now),
@@ -212,9 +212,9 @@ impl Shares {
         let is_over = self.late_left < 0;
         let is_felt = mean.is_some_and(|mean| mean > goal) || (is_over && late > 0);
         let is_congested = self.period.copy_congestion > limits::COPY_CONGESTION_MAX;
-        self.heard = (self.heard.0 + self.period.count, self.heard.1 + 1);
+        self.measured = (self.measured.0 + self.period.count, self.measured.1 + 1);
         let is_heard =
-            self.heard.0 >= limits::COPY_STEP_REQUESTS || self.heard.1 >= limits::COPY_STEP_PERIODS;
+            self.measured.0 >= limits::COPY_STEP_REQUESTS || self.measured.1 >= limits::COPY_STEP_PERIODS;
         let rate = match mean {
             _ if is_congested || is_felt => self.copy_rate * 3 / 4,
             None => self.copy_rate * 2,
@@ -223,7 +223,7 @@ impl Shares {
             Some(_) => self.copy_rate,
         };
         if rate != self.copy_rate {
-            self.heard = (0, 0);
+            self.measured = (0, 0);
         }
         self.copy_rate = rate.clamp(self.copy_floor, limits::COPY_RATE_CEILING);
         self.share_out(mean, is_felt, true);

@@ -16,7 +16,7 @@ pub(crate) struct Link {
     pub(super) received: u64,
     pub(super) last_sent: Instant,
     /// When the node was last heard of, or began to owe an answer.
-    pub(super) heard: Instant,
+    pub(super) last_received: Instant,
     /// Requests that are not answered.
     pub(super) owed: u32,
     /// Attempts to connect since it was last up.
@@ -31,7 +31,7 @@ impl Link {
             sent: 0,
             received: 0,
             last_sent: now,
-            heard: now,
+            last_received: now,
             owed: 0,
             attempts: 0,
         }
@@ -47,7 +47,7 @@ impl Link {
             return None;
         }
         if self.owed == 0 {
-            self.heard = now;
+            self.last_received = now;
         }
         self.owed += 1;
         self.sent += 1;
@@ -56,7 +56,7 @@ impl Link {
     }
 
     pub(super) fn is_silent(&self, now: Instant) -> bool {
-        self.is_up() && self.owed > 0 && now.since(self.heard) >= replication::limits::SILENCE
+        self.is_up() && self.owed > 0 && now.since(self.last_received) >= replication::limits::SILENCE
     }
 
     pub(crate) fn wake_at(&self) -> Option<Instant> {
@@ -65,7 +65,7 @@ impl Link {
             LinkState::Connecting => None,
             LinkState::Up => {
                 let heartbeat = self.last_sent + replication::limits::HEARTBEAT;
-                let silence = self.heard + replication::limits::SILENCE;
+                let silence = self.last_received + replication::limits::SILENCE;
                 Some(if self.owed > 0 { heartbeat.min(silence) } else { heartbeat })
             }
         }
@@ -81,7 +81,7 @@ pub(crate) struct Accepted {
     /// The other's clock when it sent the newest message heard.
     pub(super) stamp: u64,
     /// When that came.
-    pub(super) heard: Instant,
+    pub(super) last_received: Instant,
 }
 
 impl Accepted {

@@ -56,7 +56,7 @@ impl Node {
     /// Another node began a connection: any before it from that node is over.
     pub fn accepted(&mut self, now: Instant, peer: NodeId, session: u64, out: &mut Vec<Output>) {
         self.now = now;
-        let accepted = Accepted { session, sent: 0, received: 0, stamp: 0, heard: now };
+        let accepted = Accepted { session, sent: 0, received: 0, stamp: 0, last_received: now };
         let before = self.fabric.accepted.insert(peer, accepted);
         if let Some(before) = before.filter(|before| before.session != session) {
             out.push(Output::Fabric(FabricOutput::EndAccepted { peer, session: before.session }));
@@ -125,13 +125,13 @@ impl Node {
         if accepted.session == session {
             // The other node sends a heartbeat far more often: when none came for so long it has given the session up, and
             // what still comes in it may have been asked anew elsewhere, and followed by more.
-            let is_stale = now.since(accepted.heard) >= replication::limits::SILENCE;
+            let is_stale = now.since(accepted.last_received) >= replication::limits::SILENCE;
             if sequence != accepted.received + 1 || is_stale {
                 self.drop_accepted(peer, session, out);
                 out.push(Output::Fabric(FabricOutput::EndAccepted { peer, session }));
                 return self.pump(out);
             }
-            accepted.heard = now;
+            accepted.last_received = now;
             accepted.received = sequence;
             accepted.stamp = stamp.max(accepted.stamp);
         } else if !accepts_all {
@@ -175,7 +175,7 @@ impl Node {
             return self.pump(out);
         }
         link.received = sequence;
-        link.heard = now;
+        link.last_received = now;
         if stamp > 0 {
             let fabric = &mut self.fabric;
             fabric.leases.granted(peer, Instant(stamp));
@@ -257,7 +257,7 @@ impl Node {
     fn end_silent_sessions(&mut self, out: &mut Vec<Output>) {
         let now = self.now;
         let accepted = self.fabric.accepted.iter();
-        let silent = accepted.filter(|(_, one)| now.since(one.heard) >= replication::limits::SILENCE);
+        let silent = accepted.filter(|(_, one)| now.since(one.last_received) >= replication::limits::SILENCE);
         let silent: Vec<(NodeId, u64)> = silent.map(|(peer, one)| (*peer, one.session)).collect();
         for (peer, session) in silent {
             self.drop_accepted(peer, session, out);
