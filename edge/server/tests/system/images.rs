@@ -50,7 +50,7 @@ fn an_image_reads_no_other_file_of_the_host_unless_that_is_asked_for() {
     create(&["-f", "qcow2", "-b", text(&secret), "-F", "raw", text(&at("backed.qcow2"))]);
     expect(&import(&site, "one", &at("backed.qcow2"), &[]), 3, "it needs the backing file");
     // A data file: the image is made with one of its own, which is then replaced by the secret.
-    let data = at("data");
+    let data = at("apart.raw");
     create(&[
         "-f",
         "qcow2",
