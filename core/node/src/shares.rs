@@ -1,5 +1,5 @@
-//! Who gives way to whom on a node: guests' I/O, resync, destaging and scrubbing share the same devices, and the goal is what
-//! guests feel.
+//! Shares of a node's devices: guests' I/O, resync, destaging and scrubbing compete for them, and the goal is the
+//! latency of guests.
 //!
 //! The order, and why:
 //! 1. *What keeps a log from filling* is never held back: a full log stops every writer. The group sees to that by itself
@@ -30,26 +30,27 @@ use std::time::Duration;
 /// Who gets what on one node.
 #[derive(Debug)]
 pub(crate) struct Shares {
-    /// Of scrubbing and destaging in the node's groups.
+    /// Shares of scrubbing and destaging in the node's groups.
     pub(crate) of_groups: diskgroup::Shares,
     /// Bytes a second that the node's owners may copy.
     copy_rate: u64,
-    /// And at least.
+    /// The fewest of them.
     pub(crate) copy_floor: u64,
-    /// What one of a hundred of guests' requests may take beside copies, in percent of what it took without.
+    /// Latency of guests' requests at the 99th percentile that copies may cause, in percent of that without copies.
     pub(crate) copy_tail_percent: u64,
     /// Mean latency of guests' requests while nothing was copied, smoothed; 0 until there was one.
     usual_ns: u64,
-    /// What one of a hundred of them took then.
+    /// Their 99th percentile then.
     usual_tail: Tail,
-    /// Requests that were heard since copies became quicker or slower, and in how many periods.
+    /// Requests measured since the pace of copies changed, and the periods since then.
     measured: (u64, u32),
-    /// Hundredths of requests that may still be late beside copies; below zero as long as more than one of a hundred was.
+    /// Hundredths of requests that may still be late beside copies; below zero while more than one of a hundred was
+    /// late.
     late_left: i64,
     /// The mean while nothing was destaged or scrubbed either.
     calm_ns: u64,
     period: Period,
-    /// What the groups had done when the period began, and when they were last looked at.
+    /// The work of the groups up to the beginning of the period, and up to the last look.
     done: (Done, Done),
     granted_at: Option<Instant>,
 }
@@ -59,7 +60,7 @@ pub(crate) struct Shares {
 pub(crate) struct Done {
     /// Destaged and scrubbed.
     pub(crate) moved: u64,
-    /// Taken in as copies, whoever owns the disk.
+    /// Received as copies, whoever owns the disk.
     pub(crate) copied: u64,
 }
 
@@ -70,7 +71,7 @@ struct Period {
     /// Latencies of guests' requests.
     sum_ns: u64,
     count: u64,
-    /// How many of them took longer than copies may make one of a hundred take.
+    /// The number of requests that took longer than copies may make the 99th percentile.
     late: u64,
     /// The greatest back-pressure of a component that something was copied to, 0..=255.
     copy_congestion: u8,
@@ -122,7 +123,7 @@ impl Shares {
         (usual_ns * self.copy_tail_percent / 100).max(usual_ns + limits::TAIL_SLACK.as_nanos() as u64)
     }
 
-    /// How the node's groups are: the greatest congestion, and what they have done so far.
+    /// The state of the node's groups: the greatest congestion, and their work so far.
     pub(crate) fn look(&mut self, congestion: u8, done: Done) {
         self.period.is_log_congested |= congestion > 0;
         self.done.1 = done;
@@ -179,7 +180,7 @@ impl Shares {
         self.done.0 = self.done.1;
     }
 
-    /// A period without copies: what guests felt is remembered, and compared with the goal.
+    /// Ends a period without copies: notes the latency of guests, and compares it with the goal.
     fn end_period(&mut self, now: Instant) {
         let mean = self.period.mean_ns();
         let is_felt = mean.is_some_and(|mean| self.calm_ns > 0 && mean > goal_ns(self.calm_ns));
@@ -199,7 +200,7 @@ impl Shares {
         self.begin_period(now);
     }
 
-    /// A period of copies is compared with the goal.
+    /// Ends a period with copies: compares the latency of guests with the goal.
     fn end_period_of_copies(&mut self, now: Instant) {
         let mean = self.period.mean_ns();
         let goal = match self.usual_ns {

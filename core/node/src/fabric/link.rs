@@ -1,7 +1,7 @@
 //! Channels to and from other nodes: sessions, sequence numbers, heartbeats, silence.
 //!
-//! A pair of nodes has one channel each way. Within a session messages arrive once and in order; a gap or a double ends
-//! it. What was asked in a session that ended is answered `Lost`; what arrives from it later is dropped.
+//! A pair of nodes has one channel each way. Within a session messages arrive once and in order; a gap or a double
+//! ends the session. Requests of an ended session are answered `Lost`; later messages of it are dropped.
 
 use crate::interface::LinkState;
 use base::Instant;
@@ -15,9 +15,9 @@ pub(crate) struct Link {
     pub(super) sent: u64,
     pub(super) received: u64,
     pub(super) last_sent: Instant,
-    /// When the node was last heard of, or began to owe an answer.
+    /// When the last message came, or the node began to owe an answer.
     pub(super) last_received: Instant,
-    /// Requests that are not answered.
+    /// Unanswered requests.
     pub(super) owed: u32,
     /// Attempts to connect since it was last up.
     pub(super) attempts: u32,
@@ -78,9 +78,9 @@ pub(crate) struct Accepted {
     pub(super) session: u64,
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// The other's clock when it sent the newest message heard.
+    /// The other node's clock when it sent the newest message received.
     pub(super) stamp: u64,
-    /// When that came.
+    /// When that message came.
     pub(super) last_received: Instant,
 }
 
