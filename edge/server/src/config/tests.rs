@@ -194,7 +194,16 @@ fn a_cluster_that_cannot_be_reached_or_has_no_directory_is_refused() {
     check("directory = \"127.0.0.1:1\"", "is not where a directory is");
     check("peers = \"127.0.0.1:0\"", "needs a directory that other hosts reach");
     check("directory = \"unix:s\"\n[memory]\nbuffers = \"64MiB\"", "at least 128 MiB");
-    check("directory = \"etcd\"", "needs [cluster.etcd] endpoints");
+    check("directory = \"etcd\"\npeers = \"0.0.0.0:7000\"", "other hosts connect there");
+    let managed =
+        |etcd: &str| format!("directory = \"etcd\"\npeers = \"10.0.0.1:7400\"\n[cluster.etcd]\n{etcd}");
+    check(&managed("user = \"u\""), "with the cluster's own certificates");
+    check(&managed("clients = \"10.0.0.1:0\""), "an address of this host and a port are needed");
+    check(&managed("endpoints = []"), "one of each member is needed");
+    check(
+        &managed("endpoints = [\"http://a:1\"]\nclients = \"10.0.0.1:2379\""),
+        "endpoints are named, so it does not",
+    );
     check("directory = \"unix:s\"\n[cluster.etcd]\nendpoints = []", "is of use only with");
     check("directory = \"unix:s\"\nshards = 0", "from 1 to 16");
     check("directory = \"unix:s\"\nshards = 17", "from 1 to 16");
@@ -208,6 +217,25 @@ fn a_cluster_that_cannot_be_reached_or_has_no_directory_is_refused() {
 fn the_example_of_a_host_with_its_directory_in_etcd_is_a_configuration() {
     let config = Config::read(Path::new("../../examples/clusters/in-etcd.toml"), false).expect("the example");
     assert_eq!(config.cluster.directory.to_string(), "etcd (http://127.0.0.1:2379, /drystone/)");
+}
+
+#[test]
+fn a_cluster_that_runs_etcd_for_itself_needs_no_word_of_it() {
+    let parse = |etcd: &str| {
+        let text =
+            format!("data_dir = \"d\"\n[cluster]\ndirectory = \"etcd\"\npeers = \"10.0.0.1:7400\"\n{etcd}\n");
+        Config::parse(&text, Path::new("/x"), false).expect("a configuration").cluster
+    };
+    let plain = parse("");
+    let at = |text: &str| text.parse().expect("an address");
+    let usual = MemberPlace { clients: at("10.0.0.1:2379"), peers: at("10.0.0.1:2380") };
+    assert_eq!(plain.member, Some(usual));
+    let DirectoryPlace::Etcd(options) = plain.directory else { panic!("it is in etcd") };
+    assert_eq!((options.endpoints.len(), options.prefix.as_str()), (0, "/drystone/"));
+    let tls = options.tls.expect("it is encrypted");
+    assert_eq!(tls.authorities, Path::new("/x/d/identity/authorities.pem"));
+    let told = parse("[cluster.etcd]\nclients = \"10.0.0.1:1\"\nprefix = \"/other/\"");
+    assert_eq!(told.member, Some(MemberPlace { clients: at("10.0.0.1:1"), ..usual }));
 }
 
 #[test]
