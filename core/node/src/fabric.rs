@@ -63,6 +63,9 @@ pub(crate) struct Fabric {
     pub(crate) ended: BTreeMap<NodeId, u64>,
     pub(crate) pending: PendingRequests,
     pub(crate) jobs: VecDeque<Job>,
+    /// Room for what owners and components say, kept from one time to the next.
+    pub(crate) said_by_owner: Vec<owner::Output>,
+    pub(crate) said_by_components: Vec<components::Output>,
     pub(crate) next_session: u64,
     /// The tag of the last request.
     pub(crate) last_tag: RequestTag,
@@ -85,6 +88,8 @@ impl Fabric {
             ended: BTreeMap::new(),
             pending: PendingRequests::default(),
             jobs: VecDeque::new(),
+            said_by_owner: Vec::new(),
+            said_by_components: Vec::new(),
             next_session: settings.me.incarnation,
             last_tag: RequestTag::first(settings.me.node, settings.me.incarnation),
             surveys: VecDeque::new(),
@@ -92,6 +97,20 @@ impl Fabric {
             schedule: Schedule::default(),
             settings,
         }
+    }
+
+    /// Has the components do something; what they say becomes jobs.
+    pub(crate) fn with_components(
+        &mut self,
+        act: impl FnOnce(&mut Components, &mut Vec<components::Output>),
+    ) {
+        act(&mut self.components, &mut self.said_by_components);
+        self.jobs.extend(self.said_by_components.drain(..).map(Job::Components));
+    }
+
+    /// What an owner said becomes jobs.
+    pub(crate) fn take_from_owner(&mut self, disk: u32) {
+        self.jobs.extend(self.said_by_owner.drain(..).map(|output| Job::Owner { disk, output }));
     }
 
     pub(crate) fn me(&self) -> NodeId {

@@ -117,6 +117,13 @@ pub enum Store {
     Delete,
 }
 
+impl Store {
+    /// Whether it writes what another copy has.
+    pub fn is_of_copy(&self) -> bool {
+        matches!(self, Store::Write { kind: EntryKind::Copy, .. } | Store::Trim { kind: EntryKind::Copy, .. })
+    }
+}
+
 /// How a store ended.
 #[derive(Debug, Clone)]
 pub enum Stored {
@@ -464,6 +471,9 @@ impl Components {
 
     /// Moves on what waits for a time.
     pub fn advance(&mut self, now: Instant, out: &mut Vec<Output>) {
+        if self.waiting.is_empty() {
+            return;
+        }
         let waiting: Vec<ComponentId> = self.waiting.iter().copied().collect();
         for component in waiting {
             self.advance_opening(now, component, out);

@@ -12,6 +12,7 @@ mod change;
 mod copies;
 mod copy;
 mod happened;
+mod in_flights;
 mod interface;
 mod lineage;
 mod member;
@@ -45,6 +46,7 @@ use member::{At, Member};
 use place::Place;
 use recording::Recording;
 use slab::Slab;
+use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Answer, Refusal, Request};
 use work::{Reader, Works};
@@ -167,7 +169,7 @@ impl Owner {
             Input::Abandon { token } => self.abandon(token),
             Input::Release => self.release(),
         }
-        out.append(&mut self.out);
+        self.hand_out(out);
     }
 
     /// Moves everything on that waits for time, a lease or a component: to be called after each batch of inputs, and at
@@ -189,7 +191,15 @@ impl Owner {
             self.advance_release();
             self.retry_reads(leases);
         }
-        out.append(&mut self.out);
+        self.hand_out(out);
+    }
+
+    /// Gives what is wanted to whoever gave the input. Most take what they were given before: then nothing is copied.
+    fn hand_out(&mut self, out: &mut Vec<Output>) {
+        match out.is_empty() {
+            true => std::mem::swap(out, &mut self.out),
+            false => out.append(&mut self.out),
+        }
     }
 
     /// Where it is in its life.
@@ -392,7 +402,7 @@ impl Owner {
     /// The watermark of a place: all ids up to it are decided.
     pub(crate) fn watermark(&self, place: u16) -> WriteId {
         let place = &self.places[place as usize];
-        let sequence = place.in_flight.keys().next().map_or(place.sequence, |first| first - 1);
+        let sequence = place.in_flight.first().map_or(place.sequence, |first| first - 1);
         WriteId { epoch: self.epoch, sequence }
     }
 
@@ -417,7 +427,7 @@ impl Owner {
     }
 
     /// All members, in order.
-    pub(crate) fn all(&self) -> Vec<At> {
+    pub(crate) fn all(&self) -> SmallVec<[At; 8]> {
         let of_place = |(place, one): (u16, &Place)| {
             (0..one.members.len() as u8).map(move |member| At { place, member })
         };

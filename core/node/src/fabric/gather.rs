@@ -66,6 +66,9 @@ impl Gathers {
 
     /// The parts that have waited for too long.
     pub(super) fn overdue(&self, now: Instant) -> Vec<(ComponentId, u32)> {
+        if self.is_empty() {
+            return Vec::new();
+        }
         self.parts.iter().filter(|(_, one)| one.until <= now).map(|(key, _)| *key).collect()
     }
 

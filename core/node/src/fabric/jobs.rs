@@ -49,10 +49,7 @@ impl Node {
     /// A request for a component of this node.
     pub(crate) fn serve_component(&mut self, caller: Caller, token: u32, request: Request) {
         let now = self.now;
-        let fabric = &mut self.fabric;
-        let mut outputs = Vec::new();
-        fabric.components.request(now, caller, token, request, &mut outputs);
-        fabric.jobs.extend(outputs.into_iter().map(Job::Components));
+        self.fabric.with_components(|components, said| components.request(now, caller, token, request, said));
     }
 
     fn components_say(&mut self, output: components::Output, out: &mut Vec<Output>) {
@@ -148,10 +145,7 @@ impl Node {
     pub(crate) fn advance_fabric(&mut self, out: &mut Vec<Output>) {
         self.advance_links(out);
         let now = self.now;
-        let fabric = &mut self.fabric;
-        let mut outputs = Vec::new();
-        fabric.components.advance(now, &mut outputs);
-        fabric.jobs.extend(outputs.into_iter().map(Job::Components));
+        self.fabric.with_components(|components, said| components.advance(now, said));
         self.go_on_with_surveys(out);
         self.release_overdue(out);
         self.pump(out);

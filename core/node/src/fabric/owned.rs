@@ -1,6 +1,5 @@
 //! Owners of disks on this node: their inputs and outputs.
 
-use super::Job;
 use super::pending::For;
 use crate::interface::{DiskSpec, FabricOutput, Output};
 use crate::node::Node;
@@ -29,10 +28,9 @@ impl Node {
         let fabric = &mut self.fabric;
         let owner = self.disks.get_mut(disk).and_then(|disk| disk.ownership.owner.as_mut());
         let Some(owner) = owner else { return };
-        let mut outputs = Vec::new();
-        owner.step(now, input, &fabric.leases, &mut outputs);
+        owner.step(now, input, &fabric.leases, &mut fabric.said_by_owner);
         fabric.schedule.touch(disk);
-        fabric.jobs.extend(outputs.into_iter().map(|output| Job::Owner { disk, output }));
+        fabric.take_from_owner(disk);
     }
 
     /// Has the owner on this node read a piece.
@@ -71,14 +69,14 @@ impl Node {
         let settings =
             owner::Settings { zeroes, prefers_local, verifies, copy_blocks_max, starts_until, rules };
         let record = (ownership.version, ownership.roster.clone());
-        let mut outputs = Vec::new();
         let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();
-        let owner = Owner::claim(id, fabric.settings.me, record, up, settings, now, &mut outputs);
+        let owner =
+            Owner::claim(id, fabric.settings.me, record, up, settings, now, &mut fabric.said_by_owner);
         ownership.owner = Some(Box::new(owner));
         fabric.next_session += 1;
         ownership.owner_number = fabric.next_session;
         fabric.schedule.touch(disk);
-        fabric.jobs.extend(outputs.into_iter().map(|output| Job::Owner { disk, output }));
+        fabric.take_from_owner(disk);
         let is_used = ownership.is_used;
         self.step_owner(disk, Input::Used { is_used });
     }
@@ -153,6 +151,9 @@ impl Node {
     /// Grants owners bytes to copy, each the same share, when that is due.
     pub(crate) fn pace_copies(&mut self) {
         let now = self.now;
+        if !self.fabric.schedule.has_copies() {
+            return self.shares.rest(now);
+        }
         let copying = self.fabric.schedule.copying();
         let (copying, over): (Vec<_>, Vec<_>) =
             copying.into_iter().partition(|disk| self.owner(*disk).is_some());
@@ -178,8 +179,7 @@ impl Node {
             let fabric = &mut self.fabric;
             let owner = self.disks.get_mut(disk).and_then(|disk| disk.ownership.owner.as_mut());
             let Some(owner) = owner else { continue };
-            let mut outputs = Vec::new();
-            owner.advance(now, &fabric.leases, &mut outputs);
+            owner.advance(now, &fabric.leases, &mut fabric.said_by_owner);
             if owner.has_waiting_reads() {
                 fabric.schedule.await_lease(disk);
             }
@@ -188,7 +188,7 @@ impl Node {
             if let Some(at) = owner.wake_at() {
                 fabric.schedule.arm(disk, at.max(Instant(now.0 + 1)));
             }
-            fabric.jobs.extend(outputs.into_iter().map(|output| Job::Owner { disk, output }));
+            fabric.take_from_owner(disk);
             self.pump(out);
         }
     }

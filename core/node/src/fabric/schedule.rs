@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 pub(crate) struct Schedule {
     /// Disks whose owner has something to copy.
     copying: BTreeSet<u32>,
-    /// Disks whose owner is to be advanced now.
-    touched: BTreeSet<u32>,
+    /// Disks whose owner is to be advanced now; some several times.
+    touched: BinaryHeap<Reverse<u32>>,
     /// Disks whose owner has reads that wait for a lease.
     awaiting_lease: BTreeSet<u32>,
     /// When owners are to be advanced; entries may be out of date.
@@ -24,12 +24,19 @@ pub(crate) struct Schedule {
 impl Schedule {
     /// The owner of a disk has a new input.
     pub(crate) fn touch(&mut self, disk: u32) {
-        self.touched.insert(disk);
+        // Most are told of several things in a row.
+        if self.touched.peek() != Some(&Reverse(disk)) {
+            self.touched.push(Reverse(disk));
+        }
     }
 
-    /// The next disk whose owner is to be advanced now.
+    /// The next disk whose owner is to be advanced now, in the order of their keys.
     pub(crate) fn next_touched(&mut self) -> Option<u32> {
-        self.touched.pop_first()
+        let next = self.touched.pop()?;
+        while self.touched.peek() == Some(&next) {
+            self.touched.pop();
+        }
+        Some(next.0)
     }
 
     /// The owner of a disk has reads that wait for a lease.
@@ -39,7 +46,7 @@ impl Schedule {
 
     /// A node gave or renewed a lease: owners that wait for one look again.
     pub(crate) fn lease_came(&mut self) {
-        self.touched.append(&mut self.awaiting_lease);
+        self.touched.extend(std::mem::take(&mut self.awaiting_lease).into_iter().map(Reverse));
     }
 
     /// Sets the alarm of a disk's owner unless an earlier one is set. A later alarm beside an earlier one would be
@@ -60,7 +67,7 @@ impl Schedule {
             if self.armed.get(&disk) == Some(&at) {
                 self.armed.remove(&disk);
             }
-            self.touched.insert(disk);
+            self.touch(disk);
         }
     }
 

@@ -225,6 +225,9 @@ impl Node {
     }
 
     pub(crate) fn advance_links(&mut self, out: &mut Vec<Output>) {
+        if self.fabric.links.is_empty() && self.fabric.accepted.is_empty() {
+            return;
+        }
         let now = self.now;
         let nodes: Vec<NodeId> = self.fabric.links.keys().copied().collect();
         for peer in nodes {

@@ -1,6 +1,5 @@
 //! Requests for components, carried out by the groups that hold them.
 
-use super::Job;
 use super::gather::Taken;
 use super::survey::Survey;
 use super::translate::{entry, fit_into_answer, origin, part_of, record, refusal, versions};
@@ -197,6 +196,9 @@ impl Node {
 
     /// A store for a component of this node: a slice of a copy waits for the others, anything else goes to the group.
     pub(crate) fn store(&mut self, op: StoreOp, component: ComponentId, store: Store, out: &mut Vec<Output>) {
+        if self.fabric.gathers.is_empty() && !store.is_of_copy() {
+            return self.store_whole(op, component, store, out);
+        }
         let now = self.now;
         let mut store = match self.fabric.gathers.take(now, op, component, store) {
             Ok(Taken { part, is_whole: true }) => return self.release((component, part), out),
@@ -235,13 +237,13 @@ impl Node {
     /// A store has ended, and with it all slices that it was made of.
     pub(crate) fn stored(&mut self, op: StoreOp, stored: Stored) {
         let now = self.now;
-        let fabric = &mut self.fabric;
-        let mut outputs = Vec::new();
-        for other in fabric.gathers.ended(op) {
-            fabric.components.stored(now, other, stored.clone(), &mut outputs);
-        }
-        fabric.components.stored(now, op, stored, &mut outputs);
-        fabric.jobs.extend(outputs.into_iter().map(Job::Components));
+        let others = self.fabric.gathers.ended(op);
+        self.fabric.with_components(|components, said| {
+            for other in others {
+                components.stored(now, other, stored.clone(), said);
+            }
+            components.stored(now, op, stored, said);
+        });
     }
 
     /// Continues questions that waited for table pages.

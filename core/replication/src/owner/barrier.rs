@@ -27,7 +27,7 @@ impl Owner {
             return;
         }
         let lacks = place.in_flight.iter().find(|(_, change)| change.names(at.member));
-        let sequence = lacks.map_or(place.sequence + 1, |(sequence, _)| *sequence);
+        let sequence = lacks.map_or(place.sequence + 1, |(sequence, _)| sequence);
         let before = place.barrier.as_ref().map_or(sequence, |barrier| barrier.sequence);
         let (sequence, last) = (sequence.min(before), place.sequence);
         place.barrier = Some(Barrier { sequence, last, stage: None, waiting: MemberSet::EMPTY });

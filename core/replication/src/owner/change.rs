@@ -71,7 +71,7 @@ impl Owner {
 
     fn has_window_room(&self, place: u16) -> bool {
         let state = &self.places[place as usize];
-        let span = state.in_flight.keys().next().map_or(0, |first| state.sequence + 1 - first);
+        let span = state.in_flight.first().map_or(0, |first| state.sequence + 1 - first);
         (span as usize) < limits::WINDOW_CHANGES_MAX && state.in_flight_bytes < limits::WINDOW_BYTES_MAX
     }
 
@@ -126,7 +126,7 @@ impl Owner {
             .map(|(member, _)| member)
             .collect();
         let in_flight = InFlight { work, range, tag, payload, waiting, full: MemberSet::EMPTY, resends: 0 };
-        state.in_flight.insert(sequence, in_flight);
+        state.in_flight.push(sequence, in_flight);
         for member in targets {
             self.send_change(At { place, member }, sequence);
         }
@@ -150,7 +150,7 @@ impl Owner {
             member.stands_in_for().is_none() || !self.settings.rules.hold(Rule::ZeroStandInsForTrims);
         member.watermark_sent = watermark.max(member.watermark_sent);
         let (node, component) = (member.node, member.component);
-        let in_flight = &place.in_flight[&sequence];
+        let in_flight = &place.in_flight[sequence];
         let Range { part, block, .. } = in_flight.range;
         let kind = EntryKind::Guest(in_flight.tag);
         let request = match &in_flight.payload {
@@ -181,12 +181,13 @@ impl Owner {
     /// for what it has already.
     pub(crate) fn send_in_flight(&mut self, at: At, held: &[Entry]) {
         let epoch = self.epoch;
-        let sequences: Vec<u64> = self.places[at.place as usize].in_flight.keys().copied().collect();
+        let sequences: Vec<u64> =
+            self.places[at.place as usize].in_flight.iter().map(|(sequence, _)| sequence).collect();
         for sequence in sequences {
             let id = WriteId { epoch, sequence };
             let counts = self.member(at).counts();
             let place = &mut self.places[at.place as usize];
-            let Some(in_flight) = place.in_flight.get_mut(&sequence) else { continue };
+            let Some(in_flight) = place.in_flight.get_mut(sequence) else { continue };
             if held.iter().any(|entry| entry.id == id) {
                 in_flight.waiting.remove(at.member);
                 self.check_change(at.place, sequence);
@@ -199,7 +200,7 @@ impl Owner {
 
     pub(crate) fn change_answered(&mut self, at: At, sequence: u64, answer: Result<u8, Unanswered>) {
         let place = &mut self.places[at.place as usize];
-        let Some(in_flight) = place.in_flight.get_mut(&sequence) else { return };
+        let Some(in_flight) = place.in_flight.get_mut(sequence) else { return };
         match answer {
             Ok(congestion) => {
                 in_flight.waiting.remove(at.member);
@@ -239,14 +240,14 @@ impl Owner {
     /// Ends a change that nobody is waited for any more.
     fn check_change(&mut self, place: u16, sequence: u64) {
         let state = &self.places[place as usize];
-        let Some(in_flight) = state.in_flight.get(&sequence) else { return };
+        let Some(in_flight) = state.in_flight.get(sequence) else { return };
         let is_held_back = state.holds_back(sequence);
         let is_with_all = in_flight.is_with_all(state.waited_for(self.settings.rules));
         if is_with_all && !is_held_back && state.active().next().is_some() {
             self.acknowledge(place, sequence);
         }
         let state = &self.places[place as usize];
-        let in_flight = &state.in_flight[&sequence];
+        let in_flight = &state.in_flight[sequence];
         if !in_flight.waiting.without(in_flight.full).is_empty() {
             return;
         }
@@ -284,7 +285,8 @@ impl Owner {
 
     /// Nothing holds the changes of a place back any more.
     pub(crate) fn check_all_changes(&mut self, place: u16) {
-        let sequences: Vec<u64> = self.places[usize::from(place)].in_flight.keys().copied().collect();
+        let sequences: Vec<u64> =
+            self.places[usize::from(place)].in_flight.iter().map(|(sequence, _)| sequence).collect();
         sequences.into_iter().for_each(|sequence| self.check_change(place, sequence));
     }
 
@@ -292,7 +294,7 @@ impl Owner {
     pub(crate) fn check_full_changes(&mut self) {
         for place in 0..self.places.len() as u16 {
             let full = self.places[place as usize].in_flight.iter().filter(|(_, one)| !one.full.is_empty());
-            let sequences: Vec<u64> = full.map(|(sequence, _)| *sequence).collect();
+            let sequences: Vec<u64> = full.map(|(sequence, _)| sequence).collect();
             sequences.into_iter().for_each(|sequence| self.check_change(place, sequence));
         }
     }
@@ -300,7 +302,7 @@ impl Owner {
     /// Nobody has room: the guest is told, and the id becomes that of a change of nothing, so that none is missing.
     fn turn_into_mark(&mut self, place: u16, sequence: u64) {
         let state = &mut self.places[place as usize];
-        let in_flight = state.in_flight.get_mut(&sequence).expect("it is in flight");
+        let in_flight = state.in_flight.get_mut(sequence).expect("it is in flight");
         state.in_flight_bytes -= in_flight.payload.bytes();
         in_flight.payload = Payload::Trim { count: 0 };
         let full = std::mem::take(&mut in_flight.full);
@@ -327,7 +329,7 @@ impl Owner {
     /// All that count have it: whoever asked for it is answered, though a component in resync may not have it yet. That one is waited
     /// for before it counts (docs/design/0021).
     fn acknowledge(&mut self, place: u16, sequence: u64) {
-        let in_flight = &self.places[place as usize].in_flight[&sequence];
+        let in_flight = &self.places[place as usize].in_flight[sequence];
         let Some(key) = in_flight.work else { return };
         let lock = self.works.changes.lock_key(key);
         let change = &mut self.works.changes[key];
@@ -350,13 +352,13 @@ impl Owner {
             let stage = one.work.map(|key| &self.works.changes[key].stage);
             one.names(at.member) && matches!(stage, Some(ChangeStage::AcknowledgedPendingResync))
         };
-        self.places[usize::from(at.place)].in_flight.values().any(is_trailing)
+        self.places[usize::from(at.place)].in_flight.iter().any(|(_, one)| is_trailing(one))
     }
 
     fn end_change(&mut self, place: u16, sequence: u64) {
         self.acknowledge(place, sequence);
         let state = &mut self.places[place as usize];
-        let in_flight = state.in_flight.remove(&sequence).expect("it is in flight");
+        let in_flight = state.in_flight.remove(sequence).expect("it is in flight");
         state.in_flight_bytes -= in_flight.payload.bytes();
         state.settle_at = Some(self.now + limits::SETTLE_DELAY);
         if let Some(key) = in_flight.work {
@@ -387,11 +389,11 @@ impl Owner {
     pub(crate) fn excuse(&mut self, at: At) {
         let place = &mut self.places[at.place as usize];
         let mut excused = Vec::new();
-        for (sequence, in_flight) in &mut place.in_flight {
+        for (sequence, in_flight) in place.in_flight.iter_mut() {
             if in_flight.waiting.contains(at.member) {
                 in_flight.waiting.remove(at.member);
                 in_flight.full.remove(at.member);
-                excused.push(*sequence);
+                excused.push(sequence);
             }
         }
         for sequence in excused {

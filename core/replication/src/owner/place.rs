@@ -1,5 +1,6 @@
 //! A place as its owner holds it: its members, the changes in flight, and what is under way for all of it.
 
+use super::in_flights::InFlights;
 use super::interface::Payload;
 use super::member::Member;
 use super::member_set::MemberSet;
@@ -9,7 +10,7 @@ use crate::locks::Range;
 use crate::rules::Rule;
 use base::rules::Rules;
 use base::{ComponentId, Instant, RequestTag};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use wire::Entry;
 
 /// A place.
@@ -18,7 +19,7 @@ pub(crate) struct Place {
     pub(crate) members: Vec<Member>,
     /// The last sequence number given.
     pub(crate) sequence: u64,
-    pub(crate) in_flight: BTreeMap<u64, InFlight>,
+    pub(crate) in_flight: InFlights,
     pub(crate) in_flight_bytes: u64,
     /// Changes that wait for room in the window.
     pub(crate) waiting: VecDeque<Key<ChangeWork>>,
@@ -35,7 +36,7 @@ impl Place {
         Place {
             members,
             sequence: 0,
-            in_flight: BTreeMap::new(),
+            in_flight: InFlights::default(),
             in_flight_bytes: 0,
             waiting: VecDeque::new(),
             deciding: None,
@@ -98,7 +99,11 @@ impl Place {
         let waited_for = self.waited_for(Rules::ALL);
         self.sequence >= sequence
             && self.counting().all(|(_, one)| one.is_open() && one.wish.is_none())
-            && self.in_flight.range(..=sequence).all(|(_, change)| change.is_with_all(waited_for))
+            && self
+                .in_flight
+                .iter()
+                .take_while(|(number, _)| *number <= sequence)
+                .all(|(_, change)| change.is_with_all(waited_for))
     }
 
     /// What was being put together is to be looked at anew.

@@ -282,7 +282,7 @@ impl Owner {
         self.member(at).is_gone()
             && state.deciding.is_none()
             && !state.members.iter().any(is_source)
-            && state.in_flight.values().all(|change| !change.names(member))
+            && state.in_flight.iter().all(|(_, change)| !change.names(member))
             && !self.works.name(at)
             && self.asks.iter().all(|(_, one)| one.asked.member() != Some(at))
     }

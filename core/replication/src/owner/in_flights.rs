@@ -1,0 +1,75 @@
+//! The changes of a place that are in flight, by their numbers.
+//!
+//! Numbers are given one after the other, and at most a window of them is in flight: a ring holds them, so that a change costs no
+//! search and no memory of its own.
+
+use super::place::InFlight;
+use std::collections::VecDeque;
+use std::ops::Index;
+
+/// They, in the order of their numbers.
+#[derive(Debug, Default)]
+pub(crate) struct InFlights {
+    /// The number of the first slot; that one is never empty.
+    first: u64,
+    slots: VecDeque<Option<InFlight>>,
+}
+
+impl InFlights {
+    /// The first number in flight.
+    pub(crate) fn first(&self) -> Option<u64> {
+        (!self.slots.is_empty()).then_some(self.first)
+    }
+
+    /// Adds the change with the next number.
+    pub(crate) fn push(&mut self, number: u64, change: InFlight) {
+        if self.slots.is_empty() {
+            self.first = number;
+        }
+        // Between may be numbers of changes that have ended.
+        while self.first + (self.slots.len() as u64) < number {
+            self.slots.push_back(None);
+        }
+        assert_eq!(self.first + self.slots.len() as u64, number, "numbers are given in order");
+        self.slots.push_back(Some(change));
+    }
+
+    fn slot(&self, number: u64) -> Option<usize> {
+        number.checked_sub(self.first).map(|slot| slot as usize)
+    }
+
+    pub(crate) fn get(&self, number: u64) -> Option<&InFlight> {
+        self.slots.get(self.slot(number)?)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut InFlight> {
+        let slot = self.slot(number)?;
+        self.slots.get_mut(slot)?.as_mut()
+    }
+
+    pub(crate) fn remove(&mut self, number: u64) -> Option<InFlight> {
+        let slot = self.slot(number)?;
+        let removed = self.slots.get_mut(slot)?.take();
+        while self.slots.front().is_some_and(Option::is_none) {
+            self.slots.pop_front();
+            self.first += 1;
+        }
+        removed
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &InFlight)> {
+        (self.first..).zip(&self.slots).filter_map(|(number, slot)| Some((number, slot.as_ref()?)))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut InFlight)> {
+        (self.first..).zip(&mut self.slots).filter_map(|(number, slot)| Some((number, slot.as_mut()?)))
+    }
+}
+
+impl Index<u64> for InFlights {
+    type Output = InFlight;
+
+    fn index(&self, number: u64) -> &InFlight {
+        self.get(number).expect("the change is in flight")
+    }
+}
