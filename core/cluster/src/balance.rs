@@ -127,7 +127,7 @@ fn pause(view: &View) -> Option<Pause> {
         disk.state == DiskState::Active
             && disk.layout.components().any(|(_, one)| !view.is_sound(disk, one.id))
     };
-    let reduced = view.restless().into_iter().filter(is_reduced);
+    let reduced = view.disks_to_check().into_iter().filter(is_reduced);
     let disks: Vec<String> = reduced.map(|disk| disk.name.clone()).take(NAMED_MAX).collect();
     (!disks.is_empty()).then_some(Pause::Repairs { disks })
 }

@@ -155,7 +155,7 @@ pub enum Disagreement {
     #[error("the layout is not valid: {0}")]
     Layout(#[from] Invalid),
     /// The layout is smaller than the disk, or the surplus is not larger than the size.
-    #[error("the layout holds less than the size of the disk, or the surplus is not beyond that size")]
+    #[error("the layout holds less than the disk, or the surplus ends within the disk")]
     Size,
     /// The roster does not name the components of the layout, or not by place.
     #[error("the roster does not name the components of the layout and the incoming ones by place")]

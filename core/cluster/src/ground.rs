@@ -15,10 +15,10 @@ use replication::owner::{LeftBecause, MemberState};
 ///
 /// An owner searches a component for what to copy while it copies. The unsearched rest is estimated: as dense as the
 /// searched part, and no more than the data of the place there (`used` bytes, where known).
-pub fn copied_and_left(told: &MemberState, size: u64, used: Option<u64>) -> Option<(u64, u64)> {
-    let (copied, left) = told.resync?;
+pub fn copied_and_left(report: &MemberState, size: u64, used: Option<u64>) -> Option<(u64, u64)> {
+    let (copied, left) = report.resync?;
     let found = copied + left;
-    let beyond = match told.looked_through {
+    let beyond = match report.looked_through {
         None | Some(0) => 0,
         Some(parts) => {
             let seen = u64::from(parts) * MIB;
@@ -32,9 +32,9 @@ pub fn copied_and_left(told: &MemberState, size: u64, used: Option<u64>) -> Opti
 
 /// Bytes copied to a component and an estimate of those left, if its owner copies to it.
 pub(crate) fn resync(view: &View, disk: &DiskRecord, id: ComponentId) -> Option<(u64, u64)> {
-    let told = view.owners.get(&disk.id)?.members.iter().find(|one| one.component == id)?;
+    let report = view.owners.get(&disk.id)?.members.iter().find(|one| one.component == id)?;
     let (place, component) = disk.component(id)?;
-    copied_and_left(told, component.size, view.used(disk.id).get(place).copied())
+    copied_and_left(report, component.size, view.used(disk.id).get(place).copied())
 }
 
 /// What is wrong with the device or host of a component.
@@ -70,7 +70,10 @@ pub(crate) fn ground_of(view: &View, disk: &DiskRecord, component: &Component, n
 
 /// Whether the owner says that a component's device has no room for it.
 pub(crate) fn has_no_room(view: &View, disk: &DiskRecord, id: ComponentId) -> bool {
-    let trouble = view.told(disk.id, id).filter(|told| told.resync.is_none()).and_then(|told| told.trouble);
+    let trouble = view
+        .member_state(disk.id, id)
+        .filter(|report| report.resync.is_none())
+        .and_then(|report| report.trouble);
     trouble.is_some_and(LeftBecause::is_no_room)
 }
 

@@ -118,7 +118,7 @@ pub struct HostRecord {
     /// Its reports about devices and groups.
     pub reports: DeviceReports,
     /// When it was last seen, by the directory's clock.
-    pub heard: Instant,
+    pub last_seen: Instant,
 }
 
 impl HostRecord {

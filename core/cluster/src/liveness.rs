@@ -64,7 +64,7 @@ enum Signs {
 /// What is known of one host.
 #[derive(Debug, Clone, Copy)]
 struct Attendee {
-    heard: Instant,
+    last_seen: Instant,
     state: Liveness,
     /// When it was last well.
     well: Instant,
@@ -82,10 +82,10 @@ pub struct Attendance {
 
 impl Attendance {
     /// A host's heartbeat was seen.
-    pub fn heard(&mut self, host: HostId, at: Instant) {
-        let new = Attendee { heard: at, state: Liveness::Alive, well: at, steady: Some(at) };
+    pub fn note_seen(&mut self, host: HostId, at: Instant) {
+        let new = Attendee { last_seen: at, state: Liveness::Alive, well: at, steady: Some(at) };
         let attendee = self.hosts.entry(host).or_insert(new);
-        attendee.heard = attendee.heard.max(at);
+        attendee.last_seen = attendee.last_seen.max(at);
     }
 
     /// A host reported a link.
@@ -100,7 +100,7 @@ impl Attendance {
     pub fn directory_is_back(&mut self, now: Instant) {
         for attendee in self.hosts.values_mut() {
             if !matches!(attendee.state, Liveness::Away { .. }) {
-                attendee.heard = attendee.heard.max(now);
+                attendee.last_seen = attendee.last_seen.max(now);
             }
         }
     }
@@ -117,11 +117,11 @@ impl Attendance {
         for (host, record) in hosts {
             // A host seen for the first time has just come, or this host has: the time before says nothing about it.
             let is_new = !self.hosts.contains_key(host);
-            self.heard(*host, if is_new { record.heard.max(now) } else { record.heard });
+            self.note_seen(*host, if is_new { record.last_seen.max(now) } else { record.last_seen });
             let (is_up, is_down) =
                 reached.get(host).map_or((false, false), |is_reached| (*is_reached, !*is_reached));
             let attendee = self.hosts.get_mut(host).expect("it was seen just now");
-            let is_silent = now.since(attendee.heard) > HEARTBEAT_SILENCE;
+            let is_silent = now.since(attendee.last_seen) > HEARTBEAT_SILENCE;
             let signs = match (is_up, is_silent, is_down) {
                 (true, _, _) | (false, false, false) => Signs::Well,
                 (false, false, true) => Signs::Unreached,
@@ -193,7 +193,7 @@ mod tests {
     fn run(
         maintenance: Maintenance,
         seconds: u64,
-        heard: impl Fn(u64) -> bool,
+        is_seen: impl Fn(u64) -> bool,
         link: impl Fn(u64) -> Option<bool>,
     ) -> Vec<(u64, Liveness)> {
         let mut hosts = cluster(2, 1).hosts;
@@ -202,9 +202,9 @@ mod tests {
         let mut attendance = Attendance::default();
         let mut changes: Vec<(u64, Liveness)> = Vec::new();
         for second in 0..seconds {
-            hosts.get_mut(&one).unwrap().heard = at(second);
-            if heard(second) {
-                hosts.get_mut(&two).unwrap().heard = at(second);
+            hosts.get_mut(&one).unwrap().last_seen = at(second);
+            if is_seen(second) {
+                hosts.get_mut(&two).unwrap().last_seen = at(second);
             }
             if let Some(is_up) = link(second) {
                 attendance.reported(LinkReport { reporter: one, about: two, is_up, at: at(second) });
@@ -240,7 +240,7 @@ mod tests {
         let two = hosts.remove(&HostId(2)).unwrap();
         attendance.step(at(0), &hosts);
         // Its record comes before its first heartbeat: by the record alone it was last seen long ago.
-        hosts.insert(HostId(2), HostRecord { heard: at(0), ..two });
+        hosts.insert(HostId(2), HostRecord { last_seen: at(0), ..two });
         for second in 100..=110 {
             assert_eq!(attendance.step(at(second), &hosts)[&HostId(2)], ALIVE, "{second}");
         }

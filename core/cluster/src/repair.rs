@@ -35,14 +35,14 @@ pub struct Repairs {
     settings: Settings,
     missing: BTreeMap<(DiskId, ComponentId), Instant>,
     /// Bytes copied to reachable components that are not active, and since when the number has not changed.
-    unmoved: BTreeMap<(DiskId, ComponentId), (Option<u64>, Instant)>,
+    progress: BTreeMap<(DiskId, ComponentId), (Option<u64>, Instant)>,
     refused: BTreeMap<(DiskId, Slot), Refused>,
     /// The devices that could take components at the last decision.
     in_service: BTreeSet<DeviceId>,
     /// Decided components that no record has yet, since when.
     awaited: BTreeMap<(DiskId, Slot), Instant>,
     /// The disks that anything may have to be done about, as of the last decision.
-    restless: Vec<DiskId>,
+    to_check: Vec<DiskId>,
 }
 
 /// A disk with work to do.
@@ -76,8 +76,8 @@ impl Repairs {
     }
 
     /// The disks that anything may have to be done about, as of the last decision.
-    pub(crate) fn restless<'a>(&self, view: &'a View) -> impl Iterator<Item = &'a DiskRecord> {
-        self.restless.iter().filter_map(|id| view.disks.get(id))
+    pub(crate) fn disks_to_check<'a>(&self, view: &'a View) -> impl Iterator<Item = &'a DiskRecord> {
+        self.to_check.iter().filter_map(|id| view.disks.get(id))
     }
 
     /// When a missing component is replaced if it does not come back; none if it is not missing.
@@ -91,8 +91,8 @@ impl Repairs {
     }
 
     /// Since when nothing was copied to a reachable component that is not active.
-    pub(crate) fn unmoved_since(&self, disk: DiskId, component: ComponentId) -> Option<Instant> {
-        self.unmoved.get(&(disk, component)).map(|(_, since)| *since)
+    pub(crate) fn stalled_since(&self, disk: DiskId, component: ComponentId) -> Option<Instant> {
+        self.progress.get(&(disk, component)).map(|(_, since)| *since)
     }
 
     /// Decides. `ids` gives a fresh component id at every call; the same arguments give the same decisions.
@@ -103,13 +103,13 @@ impl Repairs {
         ids: &mut impl FnMut() -> ComponentId,
         seed: u64,
     ) -> Decisions {
-        let restless = view.restless();
-        self.restless = restless.iter().map(|disk| disk.id).collect();
-        self.note_missing(now, view, &restless);
-        self.note_unmoved(now, view, &restless);
+        let to_check = view.disks_to_check();
+        self.to_check = to_check.iter().map(|disk| disk.id).collect();
+        self.note_missing(now, view, &to_check);
+        self.note_progress(now, view, &to_check);
         let mut actions = Vec::new();
         let mut jobs = Vec::new();
-        for disk in restless.into_iter().filter(|disk| disk.state == DiskState::Active) {
+        for disk in to_check.into_iter().filter(|disk| disk.state == DiskState::Active) {
             let due = self.due(now, view, disk);
             let acting = acting(view, disk);
             let action = |step, actor| Action { disk: disk.id, actor, step };
@@ -168,9 +168,9 @@ impl Repairs {
     }
 
     /// Notes since when components are missing, and forgets those that are back.
-    fn note_missing(&mut self, now: Instant, view: &View, restless: &[&DiskRecord]) {
+    fn note_missing(&mut self, now: Instant, view: &View, to_check: &[&DiskRecord]) {
         let mut missing = BTreeMap::new();
-        for disk in restless {
+        for disk in to_check {
             for member in &disk.roster.members {
                 let key = (disk.id, member.component);
                 let (_, component) =
@@ -193,7 +193,7 @@ impl Repairs {
         }
         self.missing = missing;
         // A disk without work has nothing due that could be refused.
-        let of = |disk: &DiskId| restless.binary_search_by_key(disk, |one| one.id).map(|at| restless[at]);
+        let of = |disk: &DiskId| to_check.binary_search_by_key(disk, |one| one.id).map(|at| to_check[at]);
         let is_there = |disk: &DiskId, slot: &Slot| match (of(disk), slot) {
             (Err(_), _) => false,
             (Ok(disk), Slot::Component(id)) => {
@@ -205,22 +205,22 @@ impl Repairs {
     }
 
     /// Notes since when the progress that owners report has not changed.
-    fn note_unmoved(&mut self, now: Instant, view: &View, restless: &[&DiskRecord]) {
-        let mut unmoved = BTreeMap::new();
-        for disk in restless {
+    fn note_progress(&mut self, now: Instant, view: &View, to_check: &[&DiskRecord]) {
+        let mut progress = BTreeMap::new();
+        for disk in to_check {
             let is_filled = |one: &&replication::Member| !one.standing.counts() && one.role == Role::Copy;
             for member in disk.roster.members.iter().filter(is_filled) {
                 let key = (disk.id, member.component);
                 let component = disk.component(member.component).map(|(_, found)| found);
-                let Some(told) = view.told(disk.id, member.component) else { continue };
+                let Some(report) = view.member_state(disk.id, member.component) else { continue };
                 if component.is_some_and(|one| view.ground_of(disk, &one) == Ground::Here) {
-                    let copied = told.resync.map(|(copied, _)| copied);
-                    let before = self.unmoved.get(&key).filter(|(bytes, _)| *bytes == copied);
-                    unmoved.insert(key, before.copied().unwrap_or((copied, now)));
+                    let copied = report.resync.map(|(copied, _)| copied);
+                    let before = self.progress.get(&key).filter(|(bytes, _)| *bytes == copied);
+                    progress.insert(key, before.copied().unwrap_or((copied, now)));
                 }
             }
         }
-        self.unmoved = unmoved;
+        self.progress = progress;
     }
 
     /// Whether the bounds allow a stand-in to be filled.

@@ -76,7 +76,7 @@ pub fn resyncs(view: &View, disk: &DiskRecord, repairs: &Repairs, now: Instant) 
         if member.standing == Standing::Active && is_here {
             continue;
         }
-        let told = resync(view, disk, component.id);
+        let report = resync(view, disk, component.id);
         let incoming = disk.incoming.iter().find(|one| one.component.id == component.id);
         let is_move = incoming.is_some_and(|one| one.replaces.is_some());
         let motive = match (incoming.map(|one| one.reason), member.role) {
@@ -90,7 +90,7 @@ pub fn resyncs(view: &View, disk: &DiskRecord, repairs: &Repairs, now: Instant) 
         };
         // A stand-in gets new changes; nothing has to be copied to it first.
         let is_replaced = incoming.is_none() && disk.incoming_for(component.id).is_some();
-        if told.is_none() && (motive == Motive::StandIn || is_replaced) {
+        if report.is_none() && (motive == Motive::StandIn || is_replaced) {
             continue;
         }
         let used = incoming.and_then(|_| view.used(disk.id).get(place).copied());
@@ -99,9 +99,9 @@ pub fn resyncs(view: &View, disk: &DiskRecord, repairs: &Repairs, now: Instant) 
             place,
             device: component.device,
             motive,
-            copied_bytes: told.map_or(0, |(copied, _)| copied),
-            left_bytes: told.map(|(_, left)| left).or(used),
-            waits_for: told.is_none().then(|| waits_for(view, disk, repairs, &component, now)),
+            copied_bytes: report.map_or(0, |(copied, _)| copied),
+            left_bytes: report.map(|(_, left)| left).or(used),
+            waits_for: report.is_none().then(|| waits_for(view, disk, repairs, &component, now)),
         });
     }
     found
@@ -121,13 +121,13 @@ fn waits_for(
     }
     // The reason why it left is void once its host is back.
     let still = |why: &LeftBecause| is_here && *why != LeftBecause::Unreachable;
-    let told = view.told(disk.id, component.id);
-    let trouble = told.and_then(|told| told.trouble).filter(still);
+    let report = view.member_state(disk.id, component.id);
+    let trouble = report.and_then(|report| report.trouble).filter(still);
     if let Some(why) = trouble.filter(|why| !why.is_no_room()) {
         return why.to_string();
     }
-    if let (Some(_), Some(told)) = (trouble, told) {
-        return without_room(view, disk, repairs, component, told);
+    if let (Some(_), Some(report)) = (trouble, report) {
+        return without_room(view, disk, repairs, component, report);
     }
     let ground = ground_of(view, disk, component, now);
     if let Some(refused) = repairs.refused().get(&(disk.id, Slot::Component(component.id))) {
@@ -154,10 +154,10 @@ fn without_room(
     disk: &DiskRecord,
     repairs: &Repairs,
     component: &Component,
-    told: &MemberState,
+    report: &MemberState,
 ) -> String {
     let free = view.device(component.device).map_or(0, |(_, device)| device.free_bytes);
-    let again = match told.retry_in {
+    let again = match report.retry_in {
         Some(time) => format!(", tried again in {} or when there is room", duration(time)),
         None => String::new(),
     };
@@ -230,13 +230,13 @@ mod tests {
             Some(replication::OwnedBy { node: disk.roster.members[0].node, incarnation: 1 });
         record.roster.members[1].standing = Standing::Absent;
         let mut owner = owner_state(view.disk(1), &[]);
-        let told = owner.members.iter_mut().find(|one| one.component == member.component).unwrap();
-        told.trouble = Some(LeftBecause::Unreachable);
+        let report = owner.members.iter_mut().find(|one| one.component == member.component).unwrap();
+        report.trouble = Some(LeftBecause::Unreachable);
         view.owners.insert(DiskId(1), owner.clone());
         check(&view, &Repairs::default(), 10, &[(Motive::Return, None, "its turn")]);
         // Other reasons hold although the host answers.
-        let told = owner.members.iter_mut().find(|one| one.component == member.component).unwrap();
-        told.trouble = Some(LeftBecause::Stuck);
+        let report = owner.members.iter_mut().find(|one| one.component == member.component).unwrap();
+        report.trouble = Some(LeftBecause::Stuck);
         view.owners.insert(DiskId(1), owner);
         let text = LeftBecause::Stuck.to_string();
         check(&view, &Repairs::default(), 10, &[(Motive::Return, None, &text)]);
@@ -250,12 +250,14 @@ mod tests {
         let mut view = cluster(3, 1);
         let disk = view.add_disk(1, "default,stripes=1").clone();
         let id = disk.roster.members[0].component;
-        let told = |looked_through, copied, left| {
+        let report = |looked_through, copied, left| {
             let state = owner_state(&disk, &[(id, copied, left)]);
             MemberState { looked_through, ..state.members[0].clone() }
         };
         let of = |looked_through, copied, left, used| {
-            copied_and_left(&told(looked_through, copied, left), 4 * GIB, used).expect("it is being filled").1
+            copied_and_left(&report(looked_through, copied, left), 4 * GIB, used)
+                .expect("it is being filled")
+                .1
         };
         assert_eq!(of(None, GIB, 8 * MIB, Some(4 * GIB)), 8 * MIB, "all was looked through");
         assert_eq!(of(Some(512), 112 * MIB, 400 * MIB, None), 400 * MIB + 3 * GIB + 512 * MIB);
@@ -266,7 +268,7 @@ mod tests {
         );
         assert_eq!(of(Some(1024), 0, 4 * MIB, Some(2 * GIB)), 16 * MIB, "little was missed");
         assert_eq!(of(Some(0), 0, 0, Some(2 * GIB)), 0, "nothing is known yet");
-        let idle = MemberState { resync: None, ..told(None, 0, 0) };
+        let idle = MemberState { resync: None, ..report(None, 0, 0) };
         assert_eq!(copied_and_left(&idle, GIB, None), None);
     }
 
@@ -279,9 +281,9 @@ mod tests {
         view.host_mut(2).devices[0].free_bytes = MIB;
         let mut owner = owner_state(view.disk(1), &[]);
         let id = view.component_on(1, 2);
-        let told = owner.members.iter_mut().find(|one| one.component == id).unwrap();
-        told.trouble = Some(LeftBecause::Refused(wire::Refusal::NoSpace));
-        told.retry_in = Some(std::time::Duration::from_secs(160));
+        let report = owner.members.iter_mut().find(|one| one.component == id).unwrap();
+        report.trouble = Some(LeftBecause::Refused(wire::Refusal::NoSpace));
+        report.retry_in = Some(std::time::Duration::from_secs(160));
         view.owners.insert(DiskId(1), owner);
         let text =
             "room on /dev/sd21 of h2, which has 1 MiB free, tried again in 3 min or when there is room";

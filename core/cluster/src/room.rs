@@ -70,8 +70,8 @@ mod tests {
         assert_eq!(watch.step(&view), [], "nothing waits");
         view.stand(full, Standing::Absent);
         let mut owner = owner_state(view.disk(1), &[]);
-        let told = owner.members.iter_mut().find(|one| one.component == full).expect("it is a member");
-        told.trouble = Some(LeftBecause::Refused(Refusal::NoSpace));
+        let report = owner.members.iter_mut().find(|one| one.component == full).expect("it is a member");
+        report.trouble = Some(LeftBecause::Refused(Refusal::NoSpace));
         view.owners.insert(DiskId(1), owner);
         assert_eq!(watch.step(&view), []);
         room(&mut view, MIB);

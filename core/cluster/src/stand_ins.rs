@@ -42,7 +42,7 @@ impl StandIns {
         let mut decisions = Decisions::default();
         let mut spaces = Spaces::of_view(view);
         let mut room = STAND_INS_BEGUN_MAX;
-        for disk in repairs.restless(view).filter(|disk| disk.state == DiskState::Active) {
+        for disk in repairs.disks_to_check(view).filter(|disk| disk.state == DiskState::Active) {
             let Acting::Owner(actor) = acting(view, disk) else { continue };
             let action = |step| Action { disk: disk.id, actor, step };
             if let Some((component, because)) = self.end(now, view, disk, is_wanted) {
@@ -130,7 +130,7 @@ impl StandIns {
 /// Why a stand-in is to end although its component is not back.
 fn why_lost(view: &View, disk: &DiskRecord, one: &StandIn, member: &Member) -> Option<Because> {
     let ground = view.ground_of(disk, &one.component);
-    let trouble = view.told(disk.id, one.component.id).and_then(|told| told.trouble);
+    let trouble = view.member_state(disk.id, one.component.id).and_then(|report| report.trouble);
     let has_no_room = trouble.is_some_and(LeftBecause::is_no_room);
     let is_out = member.standing != Standing::StandIn;
     let is_away = matches!(ground, Ground::HostAway(_) | Ground::DeviceAway(_) | Ground::Unknown);
@@ -173,7 +173,7 @@ fn missing(now: Instant, view: &View, repairs: &Repairs, disk: &DiskRecord) -> M
 fn may_need(view: &View, repairs: &Repairs, disk: &DiskRecord, copy: &Component, now: Instant) -> bool {
     let member = disk.roster.member(copy.id);
     let is_absent = member.is_some_and(|one| one.standing == Standing::Absent && one.role == Role::Copy);
-    let is_filled = view.told(disk.id, copy.id).is_some_and(|told| told.resync.is_some());
+    let is_filled = view.member_state(disk.id, copy.id).is_some_and(|report| report.resync.is_some());
     is_absent
         && !is_filled
         && view.ground_of(disk, copy) != Ground::DeviceFailed

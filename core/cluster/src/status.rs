@@ -473,8 +473,8 @@ mod tests {
         view.stand(id, Standing::Absent);
         view.host_mut(2).devices[0].free_bytes = 0;
         let mut owner = owner_state(view.disk(1), &[]);
-        let told = owner.members.iter_mut().find(|one| one.component == id).expect("it is a member");
-        told.trouble = Some(LeftBecause::Refused(wire::Refusal::NoSpace));
+        let report = owner.members.iter_mut().find(|one| one.component == id).expect("it is a member");
+        report.trouble = Some(LeftBecause::Refused(wire::Refusal::NoSpace));
         view.owners.insert(DiskId(1), owner);
         let mut repairs = Repairs::default();
         repairs.step(at(0), &view, &mut counting_from(900), 1);

@@ -73,7 +73,7 @@ pub(crate) fn cluster(hosts: u128, each: u128) -> View {
             clock_ahead_ns: 0,
             data_trouble: Vec::new(),
             reports: crate::host::DeviceReports::default(),
-            heard: at(0),
+            last_seen: at(0),
         };
         view.hosts.insert(record.id, record);
         view.liveness.insert(HostId(host), Liveness::Alive);

@@ -48,7 +48,7 @@ pub enum Ground {
 
 impl View {
     /// The owner's report about a component.
-    pub(crate) fn told(&self, disk: DiskId, component: ComponentId) -> Option<&MemberState> {
+    pub(crate) fn member_state(&self, disk: DiskId, component: ComponentId) -> Option<&MemberState> {
         self.owners.get(&disk)?.members.iter().find(|one| one.component == component)
     }
 
@@ -163,7 +163,7 @@ impl View {
     /// The disks that anything may have to be done about, in their order: all but those whose components are all copies that
     /// count, on devices that serve and need not be emptied, in hosts that are there and are not being serviced, as many as the policy
     /// asks for, and those of a place in different fault domains.
-    pub(crate) fn restless(&self) -> Vec<&DiskRecord> {
+    pub(crate) fn disks_to_check(&self) -> Vec<&DiskRecord> {
         let mut calm: Vec<(DeviceId, FaultDomain<'_>)> =
             self.in_service().map(|(host, device)| (device.id, self.domain(host, device))).collect();
         calm.sort_unstable();

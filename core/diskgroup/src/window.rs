@@ -25,8 +25,8 @@ pub(crate) struct Window {
     lately: BTreeMap<u32, VecDeque<WindowEntry>>,
     /// What the watermark passes has happened if it is of this epoch or later.
     from_epoch: u32,
-    /// The greatest watermark heard of; what is stable stands in the component's record.
-    heard: WriteId,
+    /// The greatest watermark known; what is stable stands in the component's record.
+    watermark: WriteId,
     /// The greatest watermark that is on its way to the log, or there.
     logged: WriteId,
     /// Entries that the last compaction left; the next one comes when there are twice as many, or more than
@@ -35,9 +35,9 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The greatest watermark heard of.
-    pub(crate) fn heard(&self) -> WriteId {
-        self.heard
+    /// The greatest watermark known.
+    pub(crate) fn watermark(&self) -> WriteId {
+        self.watermark
     }
 
     /// What the watermark passes has happened if it is of this epoch or later.
@@ -47,8 +47,8 @@ impl Window {
 
     /// Recovery finds a watermark in the log.
     pub(crate) fn replay_watermark(&mut self, watermark: WriteId, from_epoch: u32) {
-        if watermark > self.heard {
-            (self.heard, self.from_epoch) = (watermark, from_epoch);
+        if watermark > self.watermark {
+            (self.watermark, self.from_epoch) = (watermark, from_epoch);
             self.forget_through(watermark);
         }
     }
@@ -57,17 +57,17 @@ impl Window {
     pub(crate) fn end_recovery(&mut self, watermark: WriteId) {
         self.from_epoch = watermark.epoch;
         self.forget_through(watermark);
-        (self.heard, self.logged) = (watermark, watermark);
+        (self.watermark, self.logged) = (watermark, watermark);
     }
 
     /// As [`Window::hear`], but what the former watermark said is forgotten: what the rule `KeepHappened` forbids.
     pub(crate) fn hear_alone(&mut self, watermark: WriteId, from_epoch: u32) {
-        (self.heard, self.from_epoch) = (watermark, from_epoch);
+        (self.watermark, self.from_epoch) = (watermark, from_epoch);
     }
 
-    /// Whether the greatest watermark heard of is not on its way to the log yet.
+    /// Whether the greatest watermark known is not on its way to the log yet.
     pub(crate) fn is_unlogged(&self) -> bool {
-        self.heard > self.logged
+        self.watermark > self.logged
     }
 
     /// A watermark goes to the log.
@@ -75,9 +75,9 @@ impl Window {
         self.logged = self.logged.max(watermark);
     }
 
-    /// Whether records of the log before `tail` tell of changes that the watermark `heard` has passed.
-    pub(crate) fn is_passed_before(&self, heard: WriteId, tail: u64) -> bool {
-        self.entries.iter().any(|(entry, at)| entry.last() <= heard && *at < tail)
+    /// Whether records of the log before `tail` tell of changes that the watermark has passed.
+    pub(crate) fn is_passed_before(&self, watermark: WriteId, tail: u64) -> bool {
+        self.entries.iter().any(|(entry, at)| entry.last() <= watermark && *at < tail)
     }
 
     /// The last changes that the watermark has passed and that have happened, by id, as far as they are remembered.
@@ -142,17 +142,19 @@ impl Window {
     /// one is of that one's epoch at least, so that both may say the same of it; else what the former one said is remembered
     /// first, for it may not be stable yet.
     pub(crate) fn hear(&mut self, watermark: WriteId, from_epoch: u32) {
-        if from_epoch > self.heard.epoch {
+        if from_epoch > self.watermark.epoch {
             self.count_from(from_epoch);
         }
-        self.heard = watermark;
+        self.watermark = watermark;
     }
 
     /// From now on what the watermark passes has happened if it is of this epoch or later; of what it passed by now, what was said
     /// stays true.
     pub(crate) fn count_from(&mut self, epoch: u32) {
         let said = |entry: &WindowEntry| {
-            entry.id <= self.heard && (self.from_epoch..epoch).contains(&entry.id.epoch) && entry.count > 0
+            entry.id <= self.watermark
+                && (self.from_epoch..epoch).contains(&entry.id.epoch)
+                && entry.count > 0
         };
         let said: Vec<WindowEntry> =
             self.entries.iter().map(|(entry, _)| *entry).filter(|entry| said(entry)).collect();
@@ -198,7 +200,7 @@ impl Window {
 
     /// Entries that no watermark has passed.
     pub(crate) fn undecided(&self) -> usize {
-        self.entries.len() - self.entries.partition_point(|(entry, _)| entry.last() <= self.heard)
+        self.entries.len() - self.entries.partition_point(|(entry, _)| entry.last() <= self.watermark)
     }
 
     pub(crate) fn beyond(&self, watermark: WriteId) -> impl Iterator<Item = &(WindowEntry, u64)> {

@@ -1,4 +1,5 @@
-//! Which blocks requests change: a change that reads first waits for all others of its blocks, and all others for it.
+//! Changes of one disk that overlap. A change that reads first waits for all other changes of its blocks, and they
+//! wait for it.
 
 /// The range of bytes that a request changes, rounded to whole blocks.
 #[derive(Debug, Clone, Copy)]
@@ -8,7 +9,7 @@ pub(crate) struct ChangedRange {
     pub(crate) start: u64,
     /// The byte behind the last one.
     pub(crate) end: u64,
-    /// Whether what it writes depends on what it reads first.
+    /// Whether it reads blocks at its edges before it writes them.
     pub(crate) reads_first: bool,
 }
 
@@ -49,7 +50,8 @@ impl Changes {
         index.map(|index| self.under_way.swap_remove(index)).is_some()
     }
 
-    /// Takes out the first waiting change, from the index `from` on, that may begin now. `from` becomes the index that it had.
+    /// Takes out the first waiting change from index `from` on that may begin now. Sets `from` to the index that it
+    /// had.
     pub(crate) fn take_ready(&mut self, from: &mut usize) -> Option<ChangedRange> {
         while let Some(change) = self.waiting.get(*from) {
             if self.may_begin(change) {
@@ -60,7 +62,7 @@ impl Changes {
         None
     }
 
-    /// The changes under way and, behind them, those that wait.
+    /// The changes under way, followed by the waiting ones.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &ChangedRange> {
         self.under_way.iter().chain(&self.waiting)
     }

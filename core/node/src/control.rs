@@ -1,4 +1,4 @@
-//! Opening, changing and closing disks, and what components tell of the disks that they are of.
+//! Opening and closing disks, their live state, and disks found by the labels on components.
 
 use crate::disk::Disk;
 use crate::interface::{DiskActivity, DiskKey, DiskSpec, FoundDisk, Output, Token};
@@ -11,7 +11,7 @@ use replication::Roster;
 use std::collections::BTreeMap;
 
 impl Node {
-    /// Opens a disk: what its record says of it and of replication, with the record's version. It must not be open yet.
+    /// Opens a disk. `spec` and the roster come from its record of that version. The disk must not be open.
     pub fn open_disk(
         &mut self,
         now: base::Instant,
@@ -24,19 +24,19 @@ impl Node {
         DiskKey(key)
     }
 
-    /// Closes a disk that is gone: requests are refused from now on, and when those under way have ended
-    /// [`Output::Closed`] tells so. Its components stay.
+    /// Closes a deleted disk: requests are refused from now on. [`Output::Closed`] follows once those under way have
+    /// ended. Its components stay.
     pub fn close_disk(&mut self, token: Token, id: DiskId, out: &mut Vec<Output>) {
         let Some(DiskKey(key)) = self.disk(id) else { return out.push(Output::Closed { token }) };
         self.disks[key].closing = Some(token);
-        // Held until all that waits is refused: the last of that would end the disk otherwise.
+        // Held until all waiting requests are refused: the last of these would end the disk otherwise.
         self.disks[key].outstanding += 1;
         self.refuse_held(key, out);
         self.disks[key].outstanding -= 1;
         self.disk_quieter(key, out);
     }
 
-    /// A request of the disk has ended: a disk that is closing may be over.
+    /// A request of the disk has ended: a disk that is being closed may be idle now.
     pub(crate) fn disk_quieter(&mut self, disk: u32, out: &mut Vec<Output>) {
         let Some(state) = self.disks.get(disk) else { return };
         if let (Some(token), 0) = (state.closing, state.outstanding) {
@@ -83,7 +83,7 @@ impl Node {
         places.any(|(_, copies)| matches!(copies, [only] if is_failed(only)))
     }
 
-    /// The disks of which that is so.
+    /// The disks with such a place.
     pub fn lost_disks(&self) -> impl Iterator<Item = DiskId> {
         let lost = self.disks.iter().filter(|(key, _)| self.is_lost(DiskKey(*key)));
         lost.map(|(_, disk)| disk.spec.id)
@@ -94,7 +94,7 @@ impl Node {
         self.disks[key.0].recorder.statistics()
     }
 
-    /// The disks that the open groups' components tell of: all that is left where the directory is lost.
+    /// The disks that the labels on the open groups' components describe: all that is left of a lost directory.
     pub fn found(&self) -> Vec<FoundDisk> {
         let mut by_disk: BTreeMap<DiskId, Vec<(DiskLabel, ComponentState)>> = BTreeMap::new();
         for (_, group) in self.groups() {

@@ -11,7 +11,7 @@ use replication::Roster;
 #[derive(Debug)]
 pub(crate) struct Disk {
     pub(crate) spec: DiskSpec,
-    /// Who waits for its end, once it takes no more requests.
+    /// The request to close it, once it takes no more requests.
     pub(crate) closing: Option<Token>,
     pub(crate) ownership: Ownership,
     pub(crate) recorder: Recorder,
@@ -19,7 +19,7 @@ pub(crate) struct Disk {
     /// Requests under way, delayed ones included.
     pub(crate) outstanding: u32,
     pub(crate) changes: Changes,
-    /// Grows with everything that is recorded.
+    /// Grows with every recorded value.
     pub(crate) statistics_version: u64,
 }
 

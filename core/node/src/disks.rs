@@ -1,7 +1,7 @@
 //! The open disks of a node, by key and by identity.
 //!
-//! A host of a large cluster has thousands of disks open, and looks disks up by identity for every record that changes and
-//! every question of the control plane. A search through all of them made such questions quadratic.
+//! A host of a large cluster has thousands of disks open. It looks disks up by identity for every changed record and
+//! every question of the control plane. A linear search made these quadratic.
 
 use crate::disk::Disk;
 use base::DiskId;
@@ -15,7 +15,7 @@ use std::ops::{Index, IndexMut};
 #[derive(Debug, Default)]
 pub(crate) struct Disks {
     slab: Slab<Disk>,
-    /// The key of each. A disk keeps its identity while it is open.
+    /// The key of each disk. A disk keeps its identity while it is open.
     keys: BTreeMap<DiskId, u32>,
     /// Disks that were looked at.
     #[cfg(test)]

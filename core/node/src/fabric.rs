@@ -1,7 +1,7 @@
-//! The node among others: links, messages, components for owners elsewhere, owners of disks here.
+//! The node in a cluster: links, messages, components for owners on other nodes, owners of disks on this node.
 //!
-//! Everything that one part says to another goes through one queue of jobs, worked off before the caller gets its
-//! outputs: so no part is entered while it is at work, and what happens does not depend on who called.
+//! Parts talk to one another through one queue of jobs, which is emptied before the caller gets its outputs. So no
+//! part is entered while it is at work, and the outcome does not depend on the caller.
 
 mod change;
 mod gather;
@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use survey::Survey;
 use wire::Answer;
 
-/// Something to be done next.
+/// A job.
 #[derive(Debug)]
 pub(crate) enum Job {
     Components(components::Output),
@@ -37,7 +37,7 @@ pub(crate) enum Job {
         disk: u32,
         output: owner::Output,
     },
-    /// A node answered a request, or will not.
+    /// A node answered a request, or its answer is lost.
     Answered {
         from: NodeId,
         name: RequestName,
@@ -49,7 +49,7 @@ pub(crate) enum Job {
     },
 }
 
-/// The state of a node among others.
+/// The state of a node in a cluster.
 #[derive(Debug)]
 pub(crate) struct Fabric {
     pub(crate) settings: FabricSettings,
@@ -59,7 +59,7 @@ pub(crate) struct Fabric {
     pub(crate) accepted: BTreeMap<NodeId, Accepted>,
     /// When this node's process started.
     pub(crate) started: Instant,
-    /// Nodes whose process is known to have ended, and the last session that it can have had.
+    /// Nodes whose process is known to have ended, with the last session that it can have had.
     pub(crate) ended: BTreeMap<NodeId, u64>,
     pub(crate) pending: PendingRequests,
     pub(crate) jobs: VecDeque<Job>,
@@ -71,9 +71,9 @@ pub(crate) struct Fabric {
     pub(crate) last_tag: RequestTag,
     /// Questions about allocation that wait for table pages, in order.
     pub(crate) surveys: VecDeque<Survey>,
-    /// Slices of copies that wait for the rest of their parts.
+    /// Slices of copies, held until their part is complete.
     pub(crate) gathers: Gathers,
-    /// When disks are to be moved on.
+    /// When owners and disks are due.
     pub(crate) schedule: Schedule,
 }
 

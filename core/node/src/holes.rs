@@ -1,25 +1,25 @@
-//! What the owner of a cluster's disk knows to be empty, from what components have told it.
+//! The stretch of a disk that its owner knows to be empty, from answers of components.
 //!
-//! Clients ask about 4 GiB at most, one request after the other, and a range of a wide stripe stands in hundreds of places.
-//! So a question whose answer is one hole is followed by a question about more than was asked, and the requests after it are
-//! answered from what is known.
+//! Clients ask about 4 GiB at most, one request after the other, and a range of a wide stripe stands in hundreds of
+//! places. So after an answer that is one hole the owner asks about more than was requested, and answers the next
+//! requests from what it knows.
 //!
-//! All changes of a disk go through its owner. So a stretch stays empty until a change of it begins here, as long as the same owner
-//! serves the same layout. Whether it may answer at all is for the leases to say, each time.
+//! All changes of a disk go through its owner. So a stretch stays empty until a change of it begins here, as long as
+//! the same owner serves the same layout. Leases decide, each time, whether the owner may answer.
 
 use std::ops::Range;
 
-/// Bytes that are asked about beyond a request at most. Changes in the stretch wait for the answer.
+/// Most bytes asked about beyond a request. Changes in the stretch wait for the answer.
 const AHEAD_MAX: u64 = 1 << 41;
 
-/// For which owner and which layout something is known.
+/// The owner and the layout that the knowledge holds for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reign {
     pub(crate) owner: u64,
     pub(crate) layout: u64,
 }
 
-/// What stood when a question began: its answer is knowledge only if no change has begun since.
+/// The state when a question began: its answer is valid only if no change has begun since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     reign: Reign,
@@ -32,7 +32,7 @@ pub(crate) struct Holes {
     known: Option<(Reign, Range<u64>)>,
     /// Changes of the disk that have begun.
     changes: u64,
-    /// Bytes that the next question is about at least.
+    /// Fewest bytes of the next question.
     ahead: u64,
 }
 
@@ -46,13 +46,13 @@ impl Holes {
         }
     }
 
-    /// Where what is known to be empty from `at` on ends; `None` if nothing is known of it.
+    /// The end of the known hole at `at`; `None` if it is not known to be empty.
     pub(crate) fn end_of(&self, at: u64, reign: Reign) -> Option<u64> {
         let (of, known) = self.known.as_ref()?;
         (*of == reign && known.contains(&at)).then_some(known.end)
     }
 
-    /// A question begins: the stamp for its answer, and how many bytes it is about at least.
+    /// A question begins: the stamp for its answer, and its fewest bytes.
     pub(crate) fn ask(&self, reign: Reign) -> (Stamp, u64) {
         (Stamp { reign, changes: self.changes }, self.ahead)
     }

@@ -1,4 +1,4 @@
-//! What a node is told and what it tells: names, settings, states, outputs. Data alone.
+//! Types of a node's interface: names, settings, states, outputs. Data alone.
 
 use crate::label::DiskLabel;
 use base::request::Outcome;
@@ -21,7 +21,7 @@ pub struct GroupKey(pub u8);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DiskKey(pub(crate) u32);
 
-/// All that a node needs to know of a disk.
+/// A disk as a node has to know it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiskSpec {
     /// Its identity.
@@ -30,15 +30,15 @@ pub struct DiskSpec {
     pub size: u64,
     /// Where its blocks stand.
     pub layout: Layout,
-    /// Whether what guests read is compared with its checksums; what comes from another node is at any rate.
+    /// Whether data read by guests is verified by checksum on this node. Data from another node always is.
     pub verify_checksums: bool,
-    /// Whether guests read from the copy on the owner's node, if there is one, and not from all in turn.
+    /// Whether guests read from the copy on the owner's node, if there is one, instead of all copies in turn.
     pub reads_locally: bool,
     /// The policy's limit, in I/Os of up to 32 KiB a second.
     pub iops_limit: Option<u64>,
 }
 
-/// What goes on with a disk that is open on a node.
+/// The activity of a disk that is open on a node.
 #[derive(Debug, Clone)]
 pub struct DiskActivity {
     /// Its key.
@@ -47,80 +47,82 @@ pub struct DiskActivity {
     pub id: DiskId,
     /// Requests under way.
     pub outstanding: u32,
-    /// Grows with everything that is recorded: while it stays the same, [`crate::Node::statistics`] does.
+    /// Grows with every recorded value. While it stays the same, so does [`crate::Node::statistics`].
     ///
     /// [`crate::Node::statistics`]: crate::Node::statistics
     pub statistics_version: u64,
 }
 
-/// A disk as its components on this node tell of it.
+/// A disk as its components on this node describe it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundDisk {
     /// Its identity.
     pub id: DiskId,
-    /// What they were last told of it.
+    /// The newest label.
     pub label: DiskLabel,
     /// Its layout, if components of all its places are here.
     pub layout: Option<Layout>,
-    /// Its components on this node, with the index of the place that each answers for; by place, then by id.
+    /// Its components on this node with the index of their place, by place and id.
     pub components: Vec<(u16, ComponentState)>,
 }
 
-/// Who owns a disk, as a node tells it.
+/// The ownership of a disk, as a node knows it.
 #[derive(Debug, Clone)]
 pub struct OwnershipState {
-    /// The record's version and what it says.
+    /// The version of the record.
     pub version: u64,
-    /// It.
+    /// The roster in that record.
     pub roster: Roster,
-    /// The owner's figures, if it is here.
+    /// The state of the owner, if it is on this node.
     pub owner: Option<OwnerState>,
     /// Whether guests use the disk through this node.
     pub is_used: bool,
     /// Requests that wait for an owner.
     pub held: usize,
-    /// A component that has promised this epoch, which is later than any that the record knows: the record is older than the
-    /// devices, and nobody serves the disk by it.
+    /// A component that promised this epoch, which is later than any in the record. The record is older than the
+    /// devices, so no node serves the disk by it.
     pub promised: Option<(ComponentId, u32)>,
 }
 
-/// Whether a channel that this node begins can be used.
+/// The state of a channel that this node begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkState {
-    /// It cannot; it is tried again then.
+    /// It is down, and tried again later.
     Idle {
         /// When.
         retry_at: Instant,
     },
-    /// It was asked for.
+    /// A connection was asked for.
     Connecting,
-    /// It can.
+    /// It is up.
     Up,
 }
 
-/// What a node among others is run with.
+/// Settings of a node in a cluster.
 #[derive(Debug, Clone)]
 pub struct FabricSettings {
-    /// This node, and this start of its process: greater than at any start before.
+    /// This node and its incarnation, which is greater than at any start before.
     pub me: OwnedBy,
     /// Whether reads go to a component on the owner's own host when there is one.
     pub prefers_local: bool,
-    /// Bytes a second that the node's owners copy at least, whatever guests feel.
+    /// Fewest bytes a second that the node's owners copy, whatever the latency of guests.
     pub copy_floor: u64,
     /// Most blocks that one copy takes, 1..=256.
     pub copy_blocks_max: u16,
-    /// What one of a hundred of guests' requests may take beside copies, in percent of what it took without.
+    /// Latency of guests' requests at the 99th percentile beside copies, in percent of that without copies, that
+    /// copies may cause.
     pub copy_tail_percent: u64,
-    /// How long after the start of this node others may be starting as well ([`replication::limits::START_PATIENCE`]).
+    /// How long after the start of this node other nodes may be starting as well
+    /// ([`replication::limits::START_PATIENCE`]).
     pub start_patience: std::time::Duration,
-    /// How long what this node's former process granted may last: [`replication::limits::GRANT`], or nothing where no other
+    /// How long grants of this node's former process may last: [`replication::limits::GRANT`], or zero where no other
     /// node can have owned a disk.
     pub former_grants: std::time::Duration,
     /// The safety rules of replication that hold: all in a product build.
     pub rules: base::rules::Rules<replication::Rule>,
 }
 
-/// What a node wants done, or tells.
+/// Outputs of a node.
 #[derive(Debug)]
 pub enum Output {
     /// A request of a guest ended.
@@ -130,7 +132,7 @@ pub enum Output {
         /// How.
         outcome: Outcome,
     },
-    /// A disk that was to be closed is over.
+    /// A disk is closed.
     Closed {
         /// Who asked for it.
         token: Token,
@@ -142,7 +144,8 @@ pub enum Output {
         /// What.
         output: diskgroup::Output,
     },
-    /// Work of the processor that a group asks for and no guest waits for. [`crate::Node::computed`] brings its result.
+    /// Work of the processor that a group asks for and no guest waits for. [`crate::Node::computed`] takes its
+    /// result.
     Compute {
         /// Which group.
         group: GroupKey,
@@ -151,9 +154,9 @@ pub enum Output {
         /// What.
         task: Task,
     },
-    /// Something that has to do with other nodes.
+    /// An output that concerns other nodes.
     Fabric(FabricOutput),
-    /// Something happened in a group.
+    /// An event of a group.
     Event {
         /// Which group.
         group: GroupKey,
@@ -162,7 +165,7 @@ pub enum Output {
     },
 }
 
-/// What a node among others wants done.
+/// Outputs of a node that concern other nodes, the directory or the control plane.
 #[derive(Debug)]
 pub enum FabricOutput {
     /// Connect to a node. Answered by [`crate::Node::connected`] or [`crate::Node::disconnected`].
@@ -208,7 +211,7 @@ pub enum FabricOutput {
         number: u64,
         /// The version.
         expected: u64,
-        /// What the record shall say of replication.
+        /// The new roster.
         roster: Roster,
     },
     /// Read a disk's record. Answered by [`crate::Node::recorded`] or [`crate::Node::fetch_failed`].
@@ -216,14 +219,14 @@ pub enum FabricOutput {
         /// The disk.
         disk: DiskId,
     },
-    /// A request for a component that the control plane made ended.
+    /// A request of the control plane for a component ended.
     Component {
         /// Which.
         token: Token,
         /// How; `None` if the node could not be reached.
         answer: Option<Answer>,
     },
-    /// Something happened to a disk that this node owns.
+    /// An event of a disk that this node owns.
     Owner {
         /// The disk.
         disk: DiskId,
@@ -233,7 +236,7 @@ pub enum FabricOutput {
 }
 
 impl FabricOutput {
-    /// Tells the control plane whether what lay beyond the end of a disk is given back.
+    /// Tells the control plane whether the space beyond the end of a disk is freed.
     pub(crate) fn given_back(token: Token, is_done: bool) -> FabricOutput {
         let answer = match is_done {
             true => Answer::Done { congestion: 0 },

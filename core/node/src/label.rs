@@ -6,10 +6,10 @@
 use base::bytes::{Reader, Writer};
 use layout::{Component, Layout, striping};
 
-/// The version that is written: its parts tell of copies. Version 1, whose parts have one copy each, is still read.
+/// The version that is written. Version 1, whose parts have one copy each, is still read.
 const VERSION: u8 = 2;
 const VERSION_OF_ONE_COPY: u8 = 1;
-/// Most parts of a concatenation that a label can tell of: each takes two bytes of the 768.
+/// Most parts of a concatenation in a label: each takes two of the 768 bytes.
 const PARTS_MAX: usize = 200;
 /// Bits of a part that hold its number of columns; the two bits above hold the copies beyond the first.
 const COLUMNS_BITS: u32 = 14;
@@ -29,8 +29,7 @@ pub struct DiskLabel {
     pub policy: String,
     /// Whether clients may only read it.
     pub read_only: bool,
-    /// Which of the disk's places this component answers for, counted depth first. Copies that come and go do not
-    /// change it.
+    /// The index of the component's place, counted depth first. Copies that are added or removed do not change it.
     pub place: u16,
     /// The shape of its layout: each part of the concatenation.
     pub shape: Vec<PartShape>,
@@ -39,9 +38,9 @@ pub struct DiskLabel {
 /// The shape of one part of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartShape {
-    /// Columns of its stripe, 1 when it is none.
+    /// Columns of its stripe, 1 without one.
     pub columns: u16,
-    /// Components of each of its places, 1 to 4; where a repair adds a copy to some of them, the most.
+    /// Components of each of its places, 1 to 4. Where a repair adds a copy to some places, the greatest number.
     pub copies: u8,
 }
 
@@ -121,14 +120,14 @@ pub fn shape_of(layout: &Layout) -> Option<Vec<PartShape>> {
     }
 }
 
-/// How many components a disk of that shape has when none is missing.
+/// The number of components of a disk of that shape when none is missing.
 pub fn component_count_of(shape: &[PartShape]) -> usize {
     shape.iter().map(|part| usize::from(part.columns) * usize::from(part.copies)).sum()
 }
 
-/// The layout of that shape over `components`, each with the index of its place; `None` if a place has none of them, or
-/// the whole is no layout. A place may have fewer than the shape says: whether those that are there are current is for
-/// the caller to find out.
+/// The layout of that shape over `components`, each with the index of its place. `None` if a place has no component,
+/// or the layout is not valid. A place may have fewer components than the shape says. Whether these are current is
+/// for the caller to find out.
 pub fn layout_of(shape: &[PartShape], components: &[(u16, Component)]) -> Option<Layout> {
     let place_count = shape.iter().map(|part| usize::from(part.columns)).sum();
     let mut places: Vec<Vec<Component>> = vec![Vec::new(); place_count];

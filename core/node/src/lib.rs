@@ -1,7 +1,7 @@
 //! One node: the virtual disks that it owns and the disk groups that hold their components.
 //!
-//! Relies on `layout` for where a block stands and on `diskgroup` for keeping it. Splits guests' requests into pieces of
-//! components, puts the answers together, turns sectors into blocks, keeps to limits, records histograms. Must never
+//! Relies on `layout` for the location of blocks and on `diskgroup` for storing them. Splits guests' requests into
+//! pieces by component, joins the answers, turns sectors into blocks, applies limits, records histograms. Must never
 //! perform I/O or know a protocol: see [`Node`].
 
 mod changes;

@@ -10,7 +10,7 @@ pub const GROUPS_MAX: usize = 64;
 /// what a slow disk needs: 32 writers that wait 200 ms each bring 160 writes a second.
 pub const CONGESTION_DELAY_MAX: Duration = Duration::from_millis(200);
 
-/// Sizes above this count several times against an I/O limit: the policy's unit.
+/// Unit of the policy's I/O limit: a larger I/O counts several times.
 pub const IOPS_LIMIT_UNIT: u64 = 32 << 10;
 
 /// Requests of one disk that wait for its I/O limit at most; sessions have bounds of their own far below.
@@ -19,10 +19,10 @@ pub const DELAYED_REQUESTS_MAX: usize = 65_536;
 /// How long a channel that broke is left alone before it is tried again, times the attempts that failed.
 pub const RECONNECT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The pause grows up to so many times: a node that comes back is found within a second.
+/// Most pauses between attempts: a node that comes back is found within a second.
 pub const RECONNECT_PAUSES_MAX: u32 = 10;
 
-/// How often a node whose guests use a disk asks its owner to let go.
+/// How often a node whose guests use a disk asks its owner to release it.
 pub const YIELD_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How long a forwarded request that nobody took waits before it is sent again.
@@ -32,10 +32,10 @@ pub const FORWARD_RETRY: Duration = Duration::from_millis(50);
 /// or gone before that already.
 pub const TAKE_OVER_AFTER: Duration = Duration::from_millis(500);
 
-/// How often the record of a disk is read that is older than what a component has promised: a person has to see to it.
+/// How often a record is read again that is older than a component's promise: a person has to repair the directory.
 pub const OLDER_RECORD_RETRY: Duration = Duration::from_millis(1000);
 
-/// Losses that lengthen that wait: up to some seconds.
+/// Most losses that lengthen that wait: up to some seconds.
 pub const TAKE_OVER_LOSSES_MAX: u32 = 6;
 
 /// The same where no guest waits, for the first of the nodes that hold the disk; each further one waits as long again.
@@ -47,67 +47,68 @@ pub const CONTROL_TRIMS_MAX: usize = 256;
 /// How often owners are granted bytes to copy: often enough that copies do not come in bursts.
 pub const COPY_GRANT_PERIOD: Duration = Duration::from_millis(5);
 
-/// Bytes of copies that may be under way at any pace: one copy is written while the next is read. Each more would stand in the
-/// queue of a slow device before what guests ask of it.
+/// Bytes of copies in flight at any pace: one copy is written while the next is read. More would stand in the queue
+/// of a slow device before guests' requests.
 pub const COPY_IN_FLIGHT_MIN: u64 = 2 << 20;
 
-/// And no more than the pace brings in this time, which is what a copy takes on a loaded device.
+/// Copies in flight are limited to what the pace brings in this time, which is what a copy takes on a loaded device.
 pub const COPY_IN_FLIGHT_TIME: Duration = Duration::from_millis(20);
 
-/// How long a slice of a copy waits for the next one of its part: what a busy device takes to read it. Longer, and a copy that was
-/// given up would hold what its owner does next with the part.
+/// How long a slice of a copy waits for the next slice of its part: the time that a busy device takes to read it.
+/// With a longer wait, an abandoned copy would delay the next change of its part.
 pub const GATHER_WAIT: Duration = Duration::from_millis(100);
 
 /// How long guests' latency is measured before shares change: some hundred requests of a busy guest.
 pub const SHARES_PERIOD: Duration = Duration::from_millis(100);
 
-/// Bytes a second that a node's owners copy at least, unless it is set otherwise, and at first: 1 TiB in nine hours, for a
-/// disk with a copy less is not safe.
+/// Fewest bytes a second that a node's owners copy, unless a setting says otherwise, and the first pace: 1 TiB in
+/// nine hours, because a disk without one of its copies is not safe.
 pub const COPY_RATE_FLOOR: u64 = 32 << 20;
 
-/// At the floor this part is granted in addition, so that a component of a GiB is whole, from the decision to its record, as soon
-/// as if it had been copied at the floor all the time: decisions come once a second.
+/// At the floor one part in this many is granted in addition. So a component of 1 GiB is whole, from the decision to
+/// its record, as soon as if it had been copied at the floor all the time: decisions come once a second.
 pub const COPY_FLOOR_MARGIN: u64 = 32;
 
-/// And at most: what a 40 GbE network carries.
+/// Most bytes a second that a node's owners copy: the throughput of a 40 GbE network.
 pub const COPY_RATE_CEILING: u64 = 4 << 30;
 
-/// What is added when guests do not feel it, each time that enough of them have told so.
+/// Step by which the pace of copies rises, after each [`COPY_STEP_REQUESTS`] that met the goal.
 pub const COPY_RATE_STEP: u64 = 8 << 20;
 
-/// Requests that are heard before the next step: fewer say nothing of what one of a hundred takes. With a step in each period a guest
-/// with 300 requests a second had copies at three times the floor before it could tell that it felt twice the floor.
+/// Requests measured before the next step: fewer say nothing about the 99th percentile. With a step in each period, a
+/// guest with 300 requests a second had copies at three times the floor before its latency showed twice the floor.
 pub const COPY_STEP_REQUESTS: u64 = 100;
 
-/// Periods that are waited for so many at most, a second: a guest that asks for less than that feels copies less often, too.
+/// Most periods before the next step, one second: a guest with fewer requests is delayed by copies less often, too.
 pub const COPY_STEP_PERIODS: u32 = 10;
 
-/// Of a hundred requests one may be late. Those that were late too often count as so many at most, or as many as may be late in so
-/// many periods: what went wrong once is forgotten after a second or, of a quiet guest, after a thousand requests.
+/// One of a hundred requests may be late. The debt of late requests is capped at this number, or at the number that
+/// may be late in [`LATE_OWED_PERIODS`]. So one bad moment is forgotten after a second or, for a quiet guest, after a
+/// thousand requests.
 pub const LATE_OWED_MIN: i64 = 10;
 
 /// See [`LATE_OWED_MIN`].
 pub const LATE_OWED_PERIODS: i64 = 10;
 
-/// What one of a hundred of guests' requests may take beside copies, in percent of what it took without. Less than the 200 that
-/// guests are promised: the way to the node and back gets longer, too, and the node does not see it. With 150 clients had to wait for
-/// 1.7 to 2.8 times as long at 44 to 104 MiB/s (perf/README.md, "Beside copies").
+/// Latency of guests' requests at the 99th percentile beside copies that copies may cause, in percent of that without
+/// copies. It is less than the promised 200 because the way to the node and back gets slower too, which the node does
+/// not see. With 150, clients waited 1.7 to 2.8 times as long at 44 to 104 MiB/s (perf/README.md, "Beside copies").
 pub const COPY_TAIL_PERCENT: u64 = 125;
 
-/// Requests after which it is looked at what one of a hundred of them took; ten of them lie above.
+/// Requests of a window for the 99th percentile; ten of them lie above it.
 pub const TAIL_WINDOW: u32 = 1_000;
 
-/// Windows that are remembered: a load that grows is followed after four of them.
+/// Windows remembered: a load that grows is followed after four of them.
 pub const TAIL_WINDOWS: usize = 7;
 
-/// Periods after which it is looked at all the same, two seconds.
+/// Periods after which a window ends with fewer requests: two seconds.
 pub const TAIL_WINDOW_PERIODS: u32 = 20;
 
-/// What others may add to guests' latency whatever it is; beyond, they may double it.
+/// Latency that other work may add to guests' requests in any case; beyond it, other work may double theirs.
 pub const GOAL_SLACK: Duration = Duration::from_micros(500);
 
-/// What copies may add to what one of a hundred of guests' requests takes, whatever that is. Less than to the mean: on devices in
-/// memory one of a hundred takes 0.8 to 1.2 ms, and half a millisecond more at the node was over twice as long at the client.
+/// Latency that copies may add to the 99th percentile in any case. It is less than for the mean: on devices in memory
+/// the 99th percentile is 0.8 to 1.2 ms, and 0.5 ms more at the node more than doubled it at the client.
 pub const TAIL_SLACK: Duration = Duration::from_micros(100);
 
 /// The goal of a node that has not served guests yet.

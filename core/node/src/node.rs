@@ -1,8 +1,7 @@
 //! The state machine: inputs in, outputs out.
 //!
-//! Requests come by [`Node::request`], completions of device requests by [`Node::device_done`]; after each batch of
-//! them [`Node::advance`] lets the groups seal what they gathered. Outputs are appended to the vector that the caller
-//! hands in.
+//! [`Node::request`] takes requests, [`Node::device_done`] completions of device requests. After each batch of them
+//! [`Node::advance`] lets the groups seal their batches. Outputs are appended to the vector that the caller passes.
 
 use crate::disks::Disks;
 use crate::fabric::Fabric;
@@ -25,7 +24,7 @@ use std::collections::{BinaryHeap, VecDeque};
 pub(crate) enum Waiter {
     /// A component of this node, on behalf of an owner.
     Store { op: StoreOp, group: GroupKey },
-    /// Whoever looks at what a component holds.
+    /// An inspection of a component's data.
     Inspection { token: Token },
 }
 
@@ -34,7 +33,7 @@ pub(crate) enum Waiter {
 pub struct Node {
     pub(crate) now: Instant,
     pub(crate) pool: Pool,
-    /// A MiB of zeroes, shared by all who write some.
+    /// 1 MiB of zeroes, shared by all requests that write zeroes.
     pub(crate) zeroes: Buffer,
     pub(crate) groups: Vec<Option<Group>>,
     pub(crate) disks: Disks,
@@ -46,7 +45,7 @@ pub struct Node {
     /// Requests that wait for a buffer, in order.
     pub(crate) stalled: VecDeque<u32>,
     spare: Vec<Vec<diskgroup::Output>>,
-    /// Who gives way to whom.
+    /// Shares of destaging, scrubbing and copies.
     pub(crate) shares: Shares,
     /// Links with other nodes, components for owners elsewhere, owners of disks here.
     pub(crate) fabric: Box<Fabric>,
@@ -76,7 +75,7 @@ impl Node {
         }
     }
 
-    /// Takes a group in that is being opened; `outputs` are the first device requests of its opening.
+    /// Adds a group that is being opened; `outputs` are the first device requests of its opening.
     pub fn add_group(
         &mut self,
         group: Group,
@@ -94,7 +93,7 @@ impl Node {
         key
     }
 
-    /// Lets a group go that has no components and nothing under way.
+    /// Removes a group that has no components and nothing under way.
     pub fn remove_group(&mut self, key: GroupKey) {
         self.groups[key.0 as usize] = None;
     }
@@ -104,7 +103,7 @@ impl Node {
         self.groups.get(key.0 as usize)?.as_ref()
     }
 
-    /// A group, to change.
+    /// A group, mutable.
     pub fn group_mut(&mut self, key: GroupKey) -> Option<&mut Group> {
         self.groups.get_mut(key.0 as usize)?.as_mut()
     }
@@ -159,7 +158,7 @@ impl Node {
         self.pump(out);
     }
 
-    /// Work of the processor ended that a group asked for. The group may be gone by now.
+    /// Work of the processor that a group asked for has ended. The group may be gone by now.
     pub fn computed(
         &mut self,
         now: Instant,
@@ -173,7 +172,7 @@ impl Node {
         self.pump(out);
     }
 
-    /// A device of a group was found to be unfit: it goes out of service.
+    /// A device of a group is unfit: takes it out of service.
     pub fn fail_member(
         &mut self,
         now: Instant,
@@ -187,7 +186,7 @@ impl Node {
         self.pump(out);
     }
 
-    /// Moves everything on that does not wait for a device or a guest.
+    /// Advances everything that waits for neither a device nor a guest.
     pub fn advance(&mut self, now: Instant, out: &mut Vec<Output>) {
         self.now = now;
         while let Some(&Reverse((at, _, request))) = self.delayed.peek()
@@ -222,7 +221,7 @@ impl Node {
         self.shares.look(congestion, done);
     }
 
-    /// When [`Node::advance`] wants to be called at the latest.
+    /// When [`Node::advance`] has to be called at the latest.
     pub fn wake_at(&self) -> Option<Instant> {
         let delayed = self.delayed.peek().map(|Reverse((at, _, _))| *at);
         let stalled = (!self.stalled.is_empty()).then(|| Instant(self.now.0 + 1_000_000));
@@ -236,7 +235,7 @@ impl Node {
         self.delayed.push(Reverse((until, self.delayed_count, request)));
     }
 
-    /// Gives a group an input whose answer `waiter` waits for.
+    /// Gives a group an input that it answers to `waiter`.
     pub(crate) fn ask(
         &mut self,
         group: GroupKey,
@@ -257,7 +256,7 @@ impl Node {
         self.with_group(key, |group, now, outputs| group.step(now, input, outputs), out);
     }
 
-    /// Has a group do something, and passes on what it wants done. `None` if there is no such group.
+    /// Runs a step of a group and routes its outputs. `None` if there is no such group.
     pub(crate) fn with_group<R>(
         &mut self,
         key: GroupKey,
@@ -271,7 +270,7 @@ impl Node {
         Some(result)
     }
 
-    /// Passes a group's outputs on: answers to whoever waits, the rest to the caller.
+    /// Routes a group's outputs: answers to their waiters, the rest to the caller.
     fn route(&mut self, key: GroupKey, mut outputs: Vec<diskgroup::Output>, out: &mut Vec<Output>) {
         for output in outputs.drain(..) {
             match output {

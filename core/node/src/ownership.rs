@@ -1,4 +1,5 @@
-//! Who owns a disk, as this node knows: the record of the directory, its own owner while it is one, and requests that wait for one.
+//! The ownership of a disk as this node knows it: the record of the directory, the owner if it is on this node, and
+//! requests that wait for an owner.
 
 use crate::holes::Holes;
 use crate::interface::OwnershipState;
@@ -8,18 +9,18 @@ use replication::{Owner, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-/// Who owns a disk, and what waits for an owner.
+/// The ownership of a disk, and the requests that wait for an owner.
 #[derive(Debug)]
 pub(crate) struct Ownership {
-    /// The record as it was last heard of.
+    /// The version of the newest known record.
     pub(crate) version: u64,
     pub(crate) roster: Roster,
     /// The version of the record that the disk's spec is of.
     pub(crate) spec_version: u64,
-    /// While this node owns the disk, or claims it.
+    /// The owner, while this node owns the disk or claims it.
     pub(crate) owner: Option<Box<Owner>>,
     pub(crate) owner_number: u64,
-    /// What that owner knows to be empty.
+    /// The stretch that this owner knows to be empty.
     pub(crate) holes: Holes,
     /// The transaction of the owner that is under way.
     pub(crate) commit: Option<u64>,
@@ -31,39 +32,40 @@ pub(crate) struct Ownership {
     pub(crate) unreachable_since: Option<Instant>,
     /// The version of the record whose owner says that it is not the owner.
     pub(crate) denied: Option<u64>,
-    /// A component that has promised this epoch, or knows that it was served, while the record names no such epoch: the record is
-    /// older than what stands on the devices.
+    /// A component that promised this epoch, or knows that it was served, although the record names no such epoch:
+    /// the record is older than the devices.
     pub(crate) promised: Option<(ComponentId, u32)>,
-    /// Whether another node was seen to own it by a change of the record since this one started: then the record is not an old one.
+    /// Whether a change of the record since this node's start made another node the owner: then the record is not an
+    /// old one.
     pub(crate) is_live: bool,
     /// Times in a row that the disk was taken from this node.
     pub(crate) losses: u32,
-    /// When the owner was last asked to let go.
+    /// When the owner was last asked to release the disk.
     pub(crate) yield_asked: Instant,
     pub(crate) look_at: Option<Instant>,
 }
 
-/// What a node does about a disk that it does not own.
+/// The next step of a node that does not own a disk.
 pub(crate) enum Next {
     Claim,
-    /// Ask the owner to let go, and forward meanwhile.
+    /// Ask the owner to release the disk, and forward requests meanwhile.
     Forward {
         to: NodeId,
         wants_it: bool,
     },
-    /// Read the record once more, and look again.
+    /// Read the record again, then decide again.
     Ask,
-    /// Look again then.
+    /// Decide again at this time.
     Wait(Instant),
     Nothing,
 }
 
-/// What a node knows of the others when it decides about a disk.
+/// The state of other nodes that decisions about a disk depend on.
 pub(crate) struct Sight<'a> {
     pub(crate) now: Instant,
     /// This node.
     pub(crate) me: NodeId,
-    /// The nodes that it reaches.
+    /// The nodes that can be reached.
     pub(crate) up: &'a BTreeSet<NodeId>,
     /// Nodes whose process is known to have ended, and the last session that it can have had.
     pub(crate) ended: &'a BTreeMap<NodeId, u64>,
@@ -93,24 +95,24 @@ impl Ownership {
         }
     }
 
-    /// The component that the record is older than, and the epoch that it knows of.
+    /// The component that shows the record to be old, with its epoch.
     pub(crate) fn older_than(&self) -> Option<(ComponentId, u32)> {
         self.promised.filter(|(_, epoch)| self.owner.is_none() && self.roster.epoch < *epoch)
     }
 
-    /// The disk was taken from this node, or let go of.
+    /// This node lost or released the disk.
     pub(crate) fn note_end(&mut self, is_lost: bool) {
         self.unreachable_since = None;
         self.losses = if is_lost { self.losses + 1 } else { 0 };
     }
 
-    /// What is done about the disk now. To be asked again when anything changes, and at the time of [`Next::Wait`].
+    /// The next step. To be asked again when anything changes, and at the time of [`Next::Wait`].
     pub(crate) fn next(&mut self, sight: &Sight<'_>) -> Next {
         let Sight { now, me, up, ended, serves_older } = *sight;
         if self.owner.is_some() {
             return Next::Nothing;
         }
-        // A person decides what becomes of it.
+        // A person has to decide.
         if self.roster.diverged().next().is_some() {
             return Next::Nothing;
         }
@@ -133,7 +135,8 @@ impl Ownership {
         if (owner.is_none() || is_mine) && wants_it {
             return Next::Claim;
         }
-        // Nobody here uses it. If it is whole it may rest; if not, one of those that hold it sees to its repair.
+        // No guest here uses it. A whole disk may stay without an owner. If it is not whole, one of the nodes that
+        // hold it becomes the owner, so that it is repaired.
         let active = self.roster.members.iter().filter(|one| one.standing == Standing::Active);
         let mut holders: Vec<NodeId> = active.map(|one| one.node).collect();
         holders.dedup();
@@ -143,15 +146,15 @@ impl Ownership {
         let rank = if is_mine { Some(0) } else { rank };
         let since = *self.unreachable_since.get_or_insert(now);
         let patience = match rank {
-            // Two nodes whose guests use the disk and that cannot reach one another would take it from one another for
-            // ever: each time it is lost they wait longer, and not equally long.
+            // Two nodes whose guests use the disk and that cannot reach each other would take it from each other for
+            // ever. So each waits longer after each loss, and not equally long.
             _ if wants_it => {
                 let losses = self.losses.min(limits::TAKE_OVER_LOSSES_MAX);
                 let share = (me.host.0 % 8) as u32 + 1;
                 let first = if has_ended { Duration::ZERO } else { limits::TAKE_OVER_AFTER };
                 first + limits::TAKE_OVER_AFTER * losses * share / 4
             }
-            // An owner that is gone leaves writes undecided: that is seen to as well.
+            // A lost owner leaves undecided writes behind, which need an owner as well.
             Some(rank) if owner.is_some() || !is_whole => {
                 limits::CARE_AFTER + limits::CARE_AFTER * rank as u32
             }
@@ -161,7 +164,7 @@ impl Ownership {
         if at > now { Next::Wait(at) } else { Next::Claim }
     }
 
-    /// What the node tells of it.
+    /// Its state for reports.
     pub(crate) fn state(&self) -> OwnershipState {
         OwnershipState {
             version: self.version,

@@ -1,10 +1,10 @@
-//! How long a request waits before it may begin: the policy's I/O limit, and the congestion of the groups.
+//! Delays of requests: by the policy's I/O limit, and by the congestion of the groups.
 
 use crate::limits::{CONGESTION_DELAY_MAX, IOPS_LIMIT_UNIT};
 use base::Instant;
 use std::time::Duration;
 
-/// The I/O limit of one disk: one I/O of up to 32 KiB every so often; larger ones count several times.
+/// The I/O limit of one disk, in I/Os of up to 32 KiB. Larger ones count several times.
 #[derive(Debug, Default)]
 pub(crate) struct IopsLimit {
     per_second: Option<u64>,
@@ -16,7 +16,7 @@ impl IopsLimit {
         IopsLimit { per_second, next: Instant(0) }
     }
 
-    /// When a request of `len` bytes that arrives now may begin. A tenth of a second's worth may come at once.
+    /// When a request of `len` bytes that arrives now may begin. Requests of 0.1 s may begin in a burst.
     pub(crate) fn admit(&mut self, now: Instant, len: u64) -> Instant {
         let Some(limit) = self.per_second else { return now };
         let cost = len.div_ceil(IOPS_LIMIT_UNIT).max(1);

@@ -1,4 +1,4 @@
-//! Cutting and joining of what requests carry.
+//! Cutting and joining the data of requests.
 
 use base::Buffer;
 use base::request::{Buffers, Piece, Pieces};
@@ -32,7 +32,7 @@ pub(crate) fn copy_into(buffers: &Buffers, target: &mut [u8]) {
     }
 }
 
-/// Leaves out the first `head` bytes and all behind the `len` bytes after them.
+/// Drops the first `head` bytes and all bytes behind the `len` bytes after them.
 pub(crate) fn trim(pieces: Pieces, mut head: u32, mut len: u32) -> Pieces {
     let mut out = Pieces::new();
     for piece in pieces {

@@ -1,4 +1,4 @@
-//! What a request covers: its range, the blocks that it changes, the blocks at its edges.
+//! The extent of a request: its range, the blocks that it changes, the blocks at its edges.
 
 use crate::changes::ChangedRange;
 use crate::pieces;
@@ -23,7 +23,7 @@ pub(crate) fn range_of(request: &Request) -> (u64, u64) {
     }
 }
 
-/// The blocks that a request changes: for a trim those that it covers whole, else all that it touches.
+/// The blocks that a request changes: for a trim the blocks that it covers whole, otherwise all that it touches.
 pub(crate) fn change_of(key: u32, request: &Request) -> ChangedRange {
     let (offset, len) = range_of(request);
     let end = offset + len;
@@ -52,7 +52,7 @@ pub(crate) fn edges_of(request: &Request) -> SmallVec<[u64; 2]> {
     edges
 }
 
-/// Which MiB of a component, and which block of that.
+/// The part of a component, and the block in it.
 pub(crate) fn part_and_block(offset: u64) -> (u32, u16) {
     ((offset / EXTENT_SIZE) as u32, (offset % EXTENT_SIZE / BLOCK_SIZE) as u16)
 }

@@ -1,7 +1,7 @@
-//! A guest's request: split into pieces of components, put together again.
+//! Guests' requests: split into pieces by component, and joined again.
 //!
-//! Groups deal in whole blocks. A write or zero-write that covers a block in part first reads that block; until such a
-//! change has ended no other change of its blocks begins. Long trims and zero-writes go window by window.
+//! Groups work in whole blocks. A write or zero-write that covers a block in part first reads that block. Until such
+//! a change has ended, no other change of its blocks begins. Long trims and zero-writes are done in windows.
 
 mod state;
 mod status;
@@ -40,7 +40,7 @@ impl Node {
         if offset.checked_add(len).is_none_or(|end| end > self.disks[disk].spec.size) {
             return self.answer_requester(requester, Err(RequestError::OutOfRange), out);
         }
-        // What a guest does is recorded where the guest is.
+        // Statistics are recorded on the guest's node.
         let arrival = match requester {
             Requester::Guest(_) => self.record_arrival(disk, &request, offset, len),
             Requester::Peer { .. } | Requester::Surplus(_) => None,
@@ -81,7 +81,7 @@ impl Node {
         }
     }
 
-    /// Answers a request to whoever asked.
+    /// Answers a request to its requester.
     fn answer_requester(&mut self, requester: Requester, outcome: Outcome, out: &mut Vec<Output>) {
         match requester {
             Requester::Guest(token) => out.push(Output::Reply { token, outcome }),
@@ -94,7 +94,7 @@ impl Node {
         }
     }
 
-    /// Begins a request that may lie beyond the disk's end.
+    /// Begins a request without checking that it lies within the disk.
     pub(crate) fn begin_unchecked(
         &mut self,
         requester: Requester,
@@ -159,7 +159,7 @@ impl Node {
         if let Requester::Peer { caller, .. } = state.requester
             && !self.is_current(caller)
         {
-            // Its sender sends it again, and what follows it; applied late, it would undo that.
+            // Its sender repeats it, and what follows it. Applied late, it would undo that.
             return self.drop_request(key, out);
         }
         if !self.may_start(disk) {
@@ -190,7 +190,7 @@ impl Node {
         }
     }
 
-    /// Whether a request lies within its disk, as far as it has to.
+    /// Whether a request lies within its disk, where it has to.
     pub(crate) fn is_within(&self, key: u32) -> bool {
         let state = &self.requests[key as usize];
         let is_free = matches!(state.requester, Requester::Surplus(_));
@@ -308,7 +308,7 @@ impl Node {
         }
     }
 
-    /// Goes on with a request that waited for memory.
+    /// Continues a request that waited for memory.
     pub(crate) fn resume_request(&mut self, key: u32, out: &mut Vec<Output>) {
         match self.requests[key as usize].stage {
             Stage::HasEdges => match self.merge_edges(key) {
@@ -330,8 +330,8 @@ impl Node {
         }
     }
 
-    /// The whole blocks that a change with partial edges writes as data: all of a write; of a zero-write the edges only,
-    /// one after the other. `None` if memory is short.
+    /// The whole blocks that a change with partial edges writes as data: all of a write, and only the edges of a
+    /// zero-write, one after the other. `None` if memory is short.
     fn merge_edges(&self, key: u32) -> Option<(u64, Vec<(u64, Buffers)>)> {
         let state = &self.requests[key as usize];
         let change = change_of(key, &state.request);
@@ -357,7 +357,7 @@ impl Node {
         for (edge, block) in blocks {
             writes.push((edge, smallvec::smallvec![block]));
         }
-        // What lies between the edges is not aligned in memory: it moves to buffers that are.
+        // The data between the edges is not aligned in memory, so it is copied to aligned buffers.
         let middle_start = offset.next_multiple_of(BLOCK_SIZE);
         let middle_end = (offset + len) / BLOCK_SIZE * BLOCK_SIZE;
         if let Request::Write { data, .. } = &state.request {
@@ -407,12 +407,12 @@ impl Node {
         self.all_handed_in(key, out);
     }
 
-    /// Hands in the next window of a change whose edges are whole blocks, or ends it.
+    /// Submits the next window of a change with whole blocks at its edges, or ends the change.
     fn change_on(&mut self, key: u32, out: &mut Vec<Output>) {
         let state = &self.requests[key as usize];
         let Stage::Changing { next } = state.stage else { unreachable!("it is changing") };
         if !self.is_within(key) {
-            // The disk became smaller between two windows: what is given back stays so.
+            // The disk became smaller between two windows: freed space stays free.
             self.requests[key as usize].error = Some(RequestError::OutOfRange);
             return self.end_request(key, out);
         }
@@ -443,7 +443,7 @@ impl Node {
         self.all_handed_in(key, out);
     }
 
-    /// All pieces of a step are handed in, which counted as one of them until now.
+    /// All pieces of a step are submitted: drops the extra count that kept the request alive.
     fn all_handed_in(&mut self, key: u32, out: &mut Vec<Output>) {
         self.requests[key as usize].outstanding -= 1;
         self.piece_ended(key, out);
@@ -472,7 +472,7 @@ impl Node {
         }
     }
 
-    /// All is done, or something failed and nothing is under way any more.
+    /// A step is over: all pieces are done, or one failed and none is under way.
     fn end_request(&mut self, key: u32, out: &mut Vec<Output>) {
         let (requester, is_ok) = {
             let state = &self.requests[key as usize];
@@ -495,13 +495,13 @@ impl Node {
         self.disk_quieter(disk_key, out);
     }
 
-    /// The request changes nothing any more; says whether it did.
+    /// Ends the change of a request. Returns whether it had one.
     fn end_change(&mut self, key: u32) -> bool {
         let disk = self.requests[key as usize].disk;
         self.disks[disk].changes.end(key)
     }
 
-    /// The owner that had begun the request is over: it begins anew with whoever owns the disk then.
+    /// The owner that had begun the request is gone: it begins anew with the next owner.
     fn return_request(&mut self, key: u32, out: &mut Vec<Output>) {
         let had_change = self.end_change(key);
         let state = &mut self.requests[key as usize];
@@ -516,14 +516,14 @@ impl Node {
         }
     }
 
-    /// Forgets a request that nobody waits for.
+    /// Drops a request that nobody waits for.
     pub(crate) fn drop_request(&mut self, key: u32, out: &mut Vec<Output>) {
         let state = self.requests.remove(key as usize);
         self.disks[state.disk].outstanding -= 1;
         self.disk_quieter(state.disk, out);
     }
 
-    /// A request that was forwarded, or could not be, ended.
+    /// A forwarded request ended, or could not be forwarded.
     pub(crate) fn end_forwarded(&mut self, key: u32, outcome: Outcome, out: &mut Vec<Output>) {
         let state = self.requests.remove(key as usize);
         let now = self.now;
@@ -536,7 +536,7 @@ impl Node {
         self.disk_quieter(state.disk, out);
     }
 
-    /// A change has ended: those that waited for it may begin.
+    /// A change has ended: changes that waited for it may begin.
     fn unblock(&mut self, disk: u32, out: &mut Vec<Output>) {
         let mut from = 0;
         while let Some(disk_state) = self.disks.get_mut(disk)

@@ -1,4 +1,4 @@
-//! Runs of what is allocated of a disk, put together.
+//! Runs of allocated and free bytes, joined.
 
 use base::request::StatusRun;
 

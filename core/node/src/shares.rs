@@ -1,5 +1,5 @@
-//! Who gives way to whom on a node: guests' I/O, resync, destaging and scrubbing share the same devices, and the goal is what
-//! guests feel.
+//! Shares of a node's devices: guests' I/O, resync, destaging and scrubbing compete for them, and the goal is the
+//! latency of guests.
 //!
 //! The order, and why:
 //! 1. *What keeps a log from filling* is never held back: a full log stops every writer. The group sees to that by itself
@@ -30,26 +30,27 @@ use std::time::Duration;
 /// Who gets what on one node.
 #[derive(Debug)]
 pub(crate) struct Shares {
-    /// Of scrubbing and destaging in the node's groups.
+    /// Shares of scrubbing and destaging in the node's groups.
     pub(crate) of_groups: diskgroup::Shares,
     /// Bytes a second that the node's owners may copy.
     copy_rate: u64,
-    /// And at least.
+    /// The fewest of them.
     pub(crate) copy_floor: u64,
-    /// What one of a hundred of guests' requests may take beside copies, in percent of what it took without.
+    /// Latency of guests' requests at the 99th percentile that copies may cause, in percent of that without copies.
     pub(crate) copy_tail_percent: u64,
     /// Mean latency of guests' requests while nothing was copied, smoothed; 0 until there was one.
     usual_ns: u64,
-    /// What one of a hundred of them took then.
+    /// Their 99th percentile then.
     usual_tail: Tail,
-    /// Requests that were heard since copies became quicker or slower, and in how many periods.
-    heard: (u64, u32),
-    /// Hundredths of requests that may still be late beside copies; below zero as long as more than one of a hundred was.
+    /// Requests measured since the pace of copies changed, and the periods since then.
+    measured: (u64, u32),
+    /// Hundredths of requests that may still be late beside copies; below zero while more than one of a hundred was
+    /// late.
     late_left: i64,
     /// The mean while nothing was destaged or scrubbed either.
     calm_ns: u64,
     period: Period,
-    /// What the groups had done when the period began, and when they were last looked at.
+    /// The work of the groups up to the beginning of the period, and up to the last look.
     done: (Done, Done),
     granted_at: Option<Instant>,
 }
@@ -59,7 +60,7 @@ pub(crate) struct Shares {
 pub(crate) struct Done {
     /// Destaged and scrubbed.
     pub(crate) moved: u64,
-    /// Taken in as copies, whoever owns the disk.
+    /// Received as copies, whoever owns the disk.
     pub(crate) copied: u64,
 }
 
@@ -70,7 +71,7 @@ struct Period {
     /// Latencies of guests' requests.
     sum_ns: u64,
     count: u64,
-    /// How many of them took longer than copies may make one of a hundred take.
+    /// The number of requests that took longer than copies may make the 99th percentile.
     late: u64,
     /// The greatest back-pressure of a component that something was copied to, 0..=255.
     copy_congestion: u8,
@@ -97,7 +98,7 @@ impl Shares {
             copy_tail_percent: limits::COPY_TAIL_PERCENT,
             usual_ns: 0,
             usual_tail: Tail::new(),
-            heard: (0, 0),
+            measured: (0, 0),
             late_left: 0,
             calm_ns: 0,
             period: Period::new(now),
@@ -122,7 +123,7 @@ impl Shares {
         (usual_ns * self.copy_tail_percent / 100).max(usual_ns + limits::TAIL_SLACK.as_nanos() as u64)
     }
 
-    /// How the node's groups are: the greatest congestion, and what they have done so far.
+    /// The state of the node's groups: the greatest congestion, and their work so far.
     pub(crate) fn look(&mut self, congestion: u8, done: Done) {
         self.period.is_log_congested |= congestion > 0;
         self.done.1 = done;
@@ -179,7 +180,7 @@ impl Shares {
         self.done.0 = self.done.1;
     }
 
-    /// A period without copies: what guests felt is remembered, and compared with the goal.
+    /// Ends a period without copies: notes the latency of guests, and compares it with the goal.
     fn end_period(&mut self, now: Instant) {
         let mean = self.period.mean_ns();
         let is_felt = mean.is_some_and(|mean| self.calm_ns > 0 && mean > goal_ns(self.calm_ns));
@@ -199,7 +200,7 @@ impl Shares {
         self.begin_period(now);
     }
 
-    /// A period of copies is compared with the goal.
+    /// Ends a period with copies: compares the latency of guests with the goal.
     fn end_period_of_copies(&mut self, now: Instant) {
         let mean = self.period.mean_ns();
         let goal = match self.usual_ns {
@@ -212,9 +213,9 @@ impl Shares {
         let is_over = self.late_left < 0;
         let is_felt = mean.is_some_and(|mean| mean > goal) || (is_over && late > 0);
         let is_congested = self.period.copy_congestion > limits::COPY_CONGESTION_MAX;
-        self.heard = (self.heard.0 + self.period.count, self.heard.1 + 1);
+        self.measured = (self.measured.0 + self.period.count, self.measured.1 + 1);
         let is_heard =
-            self.heard.0 >= limits::COPY_STEP_REQUESTS || self.heard.1 >= limits::COPY_STEP_PERIODS;
+            self.measured.0 >= limits::COPY_STEP_REQUESTS || self.measured.1 >= limits::COPY_STEP_PERIODS;
         let rate = match mean {
             _ if is_congested || is_felt => self.copy_rate * 3 / 4,
             None => self.copy_rate * 2,
@@ -223,7 +224,7 @@ impl Shares {
             Some(_) => self.copy_rate,
         };
         if rate != self.copy_rate {
-            self.heard = (0, 0);
+            self.measured = (0, 0);
         }
         self.copy_rate = rate.clamp(self.copy_floor, limits::COPY_RATE_CEILING);
         self.share_out(mean, is_felt, true);

@@ -1,10 +1,11 @@
-//! What one of a hundred requests takes longer than, of late.
+//! The 99th percentile of recent requests.
 //!
-//! Times are counted in buckets, eight to each power of two, so that what a window says is off by an eighth at most. A window ends
-//! after a thousand of them, or after a while if there were a hundred. The mark is the median of the last windows: a device that
-//! stands still for a moment lifts one of them, and a rebuild that begins then would be allowed to slow guests by as much. Where
-//! the last two are below that, the load has become lighter, and the mark follows at once: too low a mark costs a rebuild time, too
-//! high a one costs guests theirs.
+//! Times are counted in buckets, eight to each power of two, so that a window is off by an eighth at most. A window
+//! ends after a thousand requests, or after a while with at least a hundred. The mark is the median of the last
+//! windows. The latest window alone would not do: a device that stalls for a moment lifts one window, and a rebuild
+//! that begins then would be allowed to slow guests by as much. If the last two windows are below the median, the
+//! load has become lighter and the mark follows at once: a mark that is too low costs a rebuild time, one that is too
+//! high costs guests theirs.
 
 use crate::limits;
 use std::collections::VecDeque;
@@ -12,14 +13,14 @@ use std::collections::VecDeque;
 const PER_OCTAVE: u32 = 8;
 const BUCKETS: usize = (64 * PER_OCTAVE) as usize;
 
-/// What about one of a hundred times lies above.
+/// The mark: about one of a hundred times lies above it.
 #[derive(Debug, Clone)]
 pub(crate) struct Tail {
     counts: Box<[u32; BUCKETS]>,
     count: u32,
     /// Periods since the window began.
     periods: u32,
-    /// What the last windows said, the oldest first.
+    /// Percentiles of the last windows, the oldest first.
     windows: VecDeque<u64>,
     mark_ns: Option<u64>,
 }

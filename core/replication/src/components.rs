@@ -233,8 +233,8 @@ struct Attached {
     epoch: u32,
     /// Whether the owner counts it as active: then watermarks are meant for it.
     is_settled: bool,
-    /// The greatest watermark heard in the session.
-    heard: WriteId,
+    /// The greatest watermark received in the session.
+    watermark: WriteId,
 }
 
 #[derive(Debug)]
@@ -546,10 +546,10 @@ impl Components {
     fn hear(&mut self, caller: Caller, component: ComponentId, watermark: WriteId, out: &mut Vec<Output>) {
         let held = self.held.get_mut(&component);
         let Some(attached) = held.and_then(|held| held.attached.as_mut()) else { return };
-        if watermark <= attached.heard {
+        if watermark <= attached.watermark {
             return;
         }
-        attached.heard = watermark;
+        attached.watermark = watermark;
         let store = match attached.is_settled {
             true => Store::Settle { watermark, from_epoch: watermark.epoch, stable: false },
             false => Store::Forget { through: watermark },
@@ -561,7 +561,7 @@ impl Components {
     fn settled(&mut self, component: ComponentId, watermark: WriteId) {
         if let Some(attached) = self.held.get_mut(&component).and_then(|held| held.attached.as_mut()) {
             attached.is_settled = true;
-            attached.heard = watermark.max(attached.heard);
+            attached.watermark = watermark.max(attached.watermark);
         }
     }
 
@@ -623,7 +623,7 @@ impl Components {
                     || self.peers.get(&caller.node).is_some_and(|peer| peer.session == Some(caller.session));
                 if is_alive {
                     held.attached =
-                        Some(Attached { caller, epoch, is_settled: false, heard: WriteId::default() });
+                        Some(Attached { caller, epoch, is_settled: false, watermark: WriteId::default() });
                     held.grant = GrantHolder::Node(caller.node);
                 }
                 self.end_opening(component, Answer::Opened { watermark, entries: window }, out);

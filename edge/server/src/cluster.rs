@@ -641,7 +641,7 @@ impl Cluster {
                 clock_ahead_ns: 0,
                 data_trouble: Vec::new(),
                 reports: ::cluster::DeviceReports::default(),
-                heard: base::Instant(0),
+                last_seen: base::Instant(0),
             },
             api,
             nbd: config.nbd.iter().map(listen_text).collect(),

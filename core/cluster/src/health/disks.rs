@@ -121,16 +121,16 @@ fn stale(view: &View, disk: &DiskRecord, found: &mut Vec<Finding>) {
 
 /// Components that can be reached and should be filled, and are not.
 fn stuck(view: &View, around: &Surroundings<'_>, disk: &DiskRecord, found: &mut Vec<Finding>) {
-    let since = |id: ComponentId| around.repairs.unmoved_since(disk.id, id);
+    let since = |id: ComponentId| around.repairs.stalled_since(disk.id, id);
     let is_stuck = |one: &&Member| {
         since(one.component).is_some_and(|since| around.now.since(since) >= RESYNC_STUCK_AFTER)
     };
     let stuck: Vec<&Member> = disk.roster.members.iter().filter(is_stuck).collect();
     let Some(first) = stuck.iter().filter_map(|one| since(one.component)).min() else { return };
-    let told = view.owners.get(&disk.id).into_iter().flat_map(|state| &state.members);
-    let troubles = told.filter(|told| stuck.iter().any(|one| one.component == told.component));
+    let report = view.owners.get(&disk.id).into_iter().flat_map(|state| &state.members);
+    let troubles = report.filter(|report| stuck.iter().any(|one| one.component == report.component));
     let troubles: BTreeSet<String> =
-        troubles.filter_map(|told| told.trouble.map(|why| why.to_string())).collect();
+        troubles.filter_map(|report| report.trouble.map(|why| why.to_string())).collect();
     let why = match troubles.is_empty() {
         true => String::new(),
         false => format!(": {}", listed(&troubles.into_iter().collect::<Vec<_>>())),

@@ -64,9 +64,10 @@ pub struct Links {
 
 impl Links {
     /// Takes in the last reports of hosts, and when each host was last seen.
-    pub fn step(&mut self, now: Instant, reports: &[LinkReport], heard: &BTreeMap<HostId, Instant>) {
-        let is_heard = |host: &HostId| heard.get(host).is_some_and(|at| now.since(*at) <= HEARTBEAT_SILENCE);
-        let is_down = |one: &&LinkReport| !one.is_up && is_heard(&one.reporter) && is_heard(&one.about);
+    pub fn step(&mut self, now: Instant, reports: &[LinkReport], last_seen: &BTreeMap<HostId, Instant>) {
+        let is_seen =
+            |host: &HostId| last_seen.get(host).is_some_and(|at| now.since(*at) <= HEARTBEAT_SILENCE);
+        let is_down = |one: &&LinkReport| !one.is_up && is_seen(&one.reporter) && is_seen(&one.about);
         let down = reports.iter().filter(is_down).map(|one| {
             let key = (one.reporter, one.about);
             (key, self.down.get(&key).copied().unwrap_or(now))

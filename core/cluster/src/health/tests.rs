@@ -470,7 +470,7 @@ fn a_time_that_nobody_noted_is_no_age() {
         levels: &RecordLevels::default(),
     };
     let found = findings(&view, &around);
-    let one = found.iter().find(|one| one.code == Code::HostSuspect).expect("it was not heard of yet");
+    let one = found.iter().find(|one| one.code == Code::HostSuspect).expect("it was not seen of yet");
     assert!(one.cause.starts_with("h3 has not been well for an unknown time"), "{}", one.cause);
 }
 
@@ -637,19 +637,19 @@ fn link_down() {
         findings(&view, &around).into_iter().map(|one| (one.code, one.cause)).collect::<Vec<_>>()
     };
     let reports = [report(1, 2, false), report(1, 3, false), report(2, 1, true), report(4, 3, false)];
-    let heard = |all: u64, third: u64| {
+    let last_seen = |all: u64, third: u64| {
         BTreeMap::from([1, 2, 3, 4].map(|host| (HostId(host), at(if host == 3 { third } else { all }))))
     };
     let mut links = Links::default();
     for second in [NOW - 60, NOW - 30, NOW] {
         // Host 3 is silent: that it is not reached is no wonder.
-        links.step(at(second), &reports, &heard(second, second - 20));
+        links.step(at(second), &reports, &last_seen(second, second - 20));
     }
     let expected = "h1 has not reached h2 for 60 s, though both sides tell the directory that they are there";
     assert_eq!(told(&links), [(Code::LinkDown, expected.to_owned())]);
     let mut fresh = Links::default();
-    fresh.step(at(NOW - 44), &reports, &heard(NOW - 44, 0));
+    fresh.step(at(NOW - 44), &reports, &last_seen(NOW - 44, 0));
     assert_eq!(told(&fresh), [], "it may be over in a moment");
-    links.step(at(NOW), &[report(1, 2, true)], &heard(NOW, NOW));
+    links.step(at(NOW), &[report(1, 2, true)], &last_seen(NOW, NOW));
     assert_eq!(told(&links), [], "it is mended");
 }

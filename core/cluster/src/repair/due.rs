@@ -74,13 +74,14 @@ impl Repairs {
             return Some(Why::DeviceFailed);
         }
         let member = disk.roster.member(copy.id).expect("the roster names the layout");
-        let told = view.told(disk.id, copy.id);
-        let trouble = told.and_then(|told| told.trouble).filter(|_| member.standing != Standing::Active);
+        let report = view.member_state(disk.id, copy.id);
+        let trouble =
+            report.and_then(|report| report.trouble).filter(|_| member.standing != Standing::Active);
         match trouble {
             Some(LeftBecause::LostWrites) => return Some(Why::Stale),
             Some(LeftBecause::Refused(wire::Refusal::NoComponent)) => return Some(Why::Gone),
             // A component that is being filled has got room.
-            Some(why) if why.is_no_room() && told.is_some_and(|told| told.resync.is_none()) => {
+            Some(why) if why.is_no_room() && report.is_some_and(|report| report.resync.is_none()) => {
                 return Some(Why::NoRoom);
             }
             Some(
@@ -99,7 +100,7 @@ impl Repairs {
             return Some(Why::Evacuation);
         }
         let since = *self.missing.get(&(disk.id, copy.id))?;
-        let is_filled = told.is_some_and(|told| told.resync.is_some());
+        let is_filled = report.is_some_and(|report| report.resync.is_some());
         (!is_filled && now.since(since) >= self.settings.delay).then_some(Why::Absent { since })
     }
 }

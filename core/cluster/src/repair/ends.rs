@@ -56,7 +56,7 @@ impl Repairs {
         let is_stale = disk.roster.member(id).is_some_and(|member| member.standing == Standing::Stale);
         let has_failed = view.ground_of(disk, &one.component) == Ground::DeviceFailed;
         let is_due = self.due_at(disk.id, id).is_some_and(|at| at <= now);
-        let trouble = view.told(disk.id, id).and_then(|told| told.trouble);
+        let trouble = view.member_state(disk.id, id).and_then(|report| report.trouble);
         let has_no_room = trouble.is_some_and(LeftBecause::is_no_room);
         is_stale || has_failed || is_due || has_no_room
     }

@@ -530,8 +530,8 @@ fn a_copy_whose_device_is_full_is_made_where_there_is_room() {
     let tell = |view: &mut View, is_filled: bool| {
         let filled = [(id, 1, 10)];
         let mut owner = crate::testing::owner_state(view.disk(1), if is_filled { &filled } else { &[] });
-        let told = owner.members.iter_mut().find(|one| one.component == id).expect("it is a member");
-        told.trouble = Some(LeftBecause::Refused(wire::Refusal::NoSpace));
+        let report = owner.members.iter_mut().find(|one| one.component == id).expect("it is a member");
+        report.trouble = Some(LeftBecause::Refused(wire::Refusal::NoSpace));
         view.owners.insert(DiskId(1), owner);
     };
     tell(&mut view, true);

@@ -59,7 +59,7 @@ impl NewHost {
             clock_ahead_ns: 0,
             data_trouble: Vec::new(),
             reports: DeviceReports::default(),
-            heard: Instant(0),
+            last_seen: Instant(0),
         }
     }
 }

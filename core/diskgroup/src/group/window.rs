@@ -28,7 +28,7 @@ impl Group {
     /// The greatest id up to which a component knows all changes to be decided. What it heard counts before it is stable.
     pub fn watermark(&self, component: ComponentKey) -> WriteId {
         let component = self.components.get(component.0);
-        component.map_or(WriteId::default(), |one| one.window().heard().max(one.record.watermark))
+        component.map_or(WriteId::default(), |one| one.window().watermark().max(one.record.watermark))
     }
 
     /// The window of a component need not be kept up to `through`, although the watermark stays where it is: the
@@ -48,7 +48,7 @@ impl Group {
         let is_replayed = matches!(self.phase, Phase::Opening(_));
         let component = &self.components[key];
         // A page's watermark may have passed what the log still tells of: it is remembered by that, as it was before.
-        let passed = if is_replayed { component.window().heard() } else { component.record.watermark };
+        let passed = if is_replayed { component.window().watermark() } else { component.record.watermark };
         if entry.last() > passed {
             self.components.change_window(key, |window| window.insert(entry, position));
         }
@@ -84,7 +84,7 @@ impl Group {
         }
         let state = &self.components[component.0];
         let (id, member) = (state.record.id, state.member);
-        if watermark > state.window().heard() {
+        if watermark > state.window().watermark() {
             let takes_back = !self.rules.hold(Rule::KeepHappened);
             self.components.change_window(component.0, |window| match takes_back {
                 true => window.hear_alone(watermark, from_epoch),
@@ -119,7 +119,7 @@ impl Group {
             let Component { member, .. } = self.components[key];
             let window = self.components[key].window();
             if window.is_unlogged() {
-                let (watermark, from_epoch) = (window.heard(), window.happened_from());
+                let (watermark, from_epoch) = (window.watermark(), window.happened_from());
                 self.components.log_watermark(key, watermark);
                 let record = Record::Watermark { member, component: id, id: watermark, from_epoch };
                 self.buffer.push(record, None, Buffers::new());
@@ -142,14 +142,14 @@ impl Group {
         }
         let mut records = Vec::new();
         for (_, component) in self.components.iter().filter(|(_, component)| component.is_stable) {
-            let heard = component.window().heard().max(component.record.watermark);
+            let watermark = component.window().watermark().max(component.record.watermark);
             let (member, id) = (component.member, component.record.id);
-            if component.window().is_passed_before(heard, tail) {
+            if component.window().is_passed_before(watermark, tail) {
                 // Told first, so that what it decides need not be remembered.
                 let from_epoch = component.window().happened_from();
-                records.push(Record::Watermark { member, component: id, id: heard, from_epoch });
+                records.push(Record::Watermark { member, component: id, id: watermark, from_epoch });
             }
-            let old = component.window().beyond(heard).filter(|(_, at)| *at < tail);
+            let old = component.window().beyond(watermark).filter(|(_, at)| *at < tail);
             records.extend(old.map(|(entry, _)| Record::Entry { member, component: id, entry: *entry }));
         }
         let count = records.len() as u32;

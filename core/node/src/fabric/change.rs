@@ -1,5 +1,5 @@
-//! A disk of the cluster that is changed while it is open: its size, its name, what its policy asks for; and what lies
-//! beyond the end of one that became smaller (docs/design/0009).
+//! Changes of an open disk: its size, its name, its policy; and freeing the space beyond the end of a disk that
+//! became smaller (docs/design/0009).
 
 use crate::changes::ChangedRange;
 use crate::interface::{DiskSpec, FabricOutput, Output, Token};
@@ -11,8 +11,8 @@ use base::units::BLOCK_SIZE;
 use base::{DiskId, Instant};
 
 impl Node {
-    /// The record of an open disk of the cluster has changed. False if this is older than what is known, or the disk is
-    /// not open.
+    /// The record of an open disk has changed. False if this version is older than the known one, or the disk is not
+    /// open.
     pub fn update_disk(&mut self, now: Instant, version: u64, spec: DiskSpec, out: &mut Vec<Output>) -> bool {
         self.now = now;
         let Some(key) = self.disk(spec.id) else { return false };
@@ -27,15 +27,15 @@ impl Node {
         }
         if disk.spec != spec {
             disk.spec = spec;
-            // What waited for a size that this node did not know.
+            // Requests waited for a size that this node did not know.
             self.serve_held_if_serving(key.0, out);
             self.pump(out);
         }
         true
     }
 
-    /// Gives back what lies between the end of a disk that became smaller and `end`, for all components. Only where the disk
-    /// is served, its size is known as `size`, and no request from before that reaches further. Ends with
+    /// Frees the space between the end of a disk that became smaller and `end`, for all components. Refused unless
+    /// the disk is served, its size is known as `size`, and no earlier request reaches further. Ends with
     /// [`FabricOutput::Component`].
     pub fn give_back(
         &mut self,

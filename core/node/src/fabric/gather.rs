@@ -1,12 +1,13 @@
-//! Slices of a copy, put together to the whole part that they are of.
+//! Reassembles resync slices into full parts.
 //!
-//! An owner sends the copy of a whole part in slices, so that what guests ask of the same link does not stand behind all of it. Written
-//! one by one they would all go through the log, twice to the device; the whole part goes straight to where it stays. So the first
-//! slice of a part waits here for the others. It is accepted like any change, but not done: its owner is told when the whole is
-//! stable.
+//! An owner sends the copy of a whole part in slices, so that guests' requests on the same link do not wait behind
+//! all of it. Written one by one, slices would all go through the log, and be written twice; a whole part is written
+//! straight to its extent. So the first slice of a part waits here for the others. It is accepted like any change, and completes
+//! when the whole part is stable.
 //!
-//! Nothing relies on the others coming. Where another change of the part comes between, where the component is asked what it is or
-//! holds, or where the next slice takes too long, what is there goes to the group as it is; and so does every later slice.
+//! The other slices may never come. The slices are passed to the group as they are when another change of the part
+//! comes between, when the component is asked for its state or data, or when the next slice takes too long. Later
+//! slices then follow one by one.
 
 use crate::limits;
 use base::request::Buffers;
@@ -20,7 +21,7 @@ use wire::EntryKind;
 
 const BLOCKS: u16 = BLOCKS_PER_EXTENT as u16;
 
-// An owner that waits for the first of the slices takes nobody for silent.
+// An owner that waits for the first of the slices does not take the node for silent.
 const _: () =
     assert!(limits::GATHER_WAIT.as_millis() * (BLOCKS / COPY_SLICE_BLOCKS) as u128 <= SILENCE.as_millis());
 
@@ -28,13 +29,13 @@ const _: () =
 #[derive(Debug)]
 struct Gather {
     id: WriteId,
-    /// How many are there, from the first on.
+    /// Number of slices, from the first on.
     blocks: u16,
     data: Buffers,
     checksums: SmallVec<[u32; 2]>,
-    /// Whom to tell.
+    /// The waiting requests.
     ops: Vec<StoreOp>,
-    /// When it is not waited for any more.
+    /// When the wait ends.
     until: Instant,
 }
 
@@ -44,11 +45,11 @@ pub(super) struct Taken {
     pub(super) is_whole: bool,
 }
 
-/// What waits for the rest of its part.
+/// Parts that wait for their slices.
 #[derive(Debug, Default)]
 pub(crate) struct Gathers {
     parts: BTreeMap<(ComponentId, u32), Gather>,
-    /// Of those handed to a group, by the first of their slices: the others.
+    /// Parts passed to a group: the other slices, by the first one.
     others: BTreeMap<StoreOp, Vec<StoreOp>>,
 }
 
@@ -58,7 +59,7 @@ impl Gathers {
         self.parts.is_empty()
     }
 
-    /// When something has waited for long enough.
+    /// When a part has waited for long enough.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         self.parts.values().map(|one| one.until).min()
     }
@@ -76,7 +77,7 @@ impl Gathers {
         self.others.remove(&op).unwrap_or_default()
     }
 
-    /// Takes a slice in if it is the first of its part, or the next; else gives it back.
+    /// Takes a slice in if it is the first of its part, or the next; otherwise returns it.
     pub(super) fn take(
         &mut self,
         now: Instant,
@@ -106,7 +107,7 @@ impl Gathers {
         }
     }
 
-    /// Takes out what is there of a part.
+    /// Takes out the slices of a part.
     pub(super) fn release(&mut self, (component, part): (ComponentId, u32)) -> Option<(StoreOp, Store)> {
         let Gather { id, data, checksums, mut ops, .. } = self.parts.remove(&(component, part))?;
         let op = ops.remove(0);

@@ -1,4 +1,4 @@
-//! Jobs of a node among others, worked off one after the other: what its parts ask of one another and of other nodes.
+//! Jobs of a node in a cluster, done one after the other: messages between its parts, and to other nodes.
 
 use super::Job;
 use super::link::Link;
@@ -19,7 +19,7 @@ impl Node {
         self.fabric.last_tag
     }
 
-    /// Works off the jobs.
+    /// Does all jobs.
     pub(crate) fn pump(&mut self, out: &mut Vec<Output>) {
         while let Some(job) = self.fabric.jobs.pop_front() {
             match job {
@@ -31,7 +31,7 @@ impl Node {
         }
     }
 
-    /// Asks a node for something; the answer comes as a job.
+    /// Sends a request to a node; the answer comes as a job.
     pub(crate) fn ask_node(&mut self, node: NodeId, whom: For, request: Request, out: &mut Vec<Output>) {
         let now = self.now;
         let fabric = &mut self.fabric;
@@ -73,7 +73,7 @@ impl Node {
         }
     }
 
-    /// Sends an answer to whoever asked, if the session in which it was asked still lasts.
+    /// Sends an answer to the caller, if the session of its request still lasts.
     pub(crate) fn answer(&mut self, to: Caller, token: u32, answer: Answer, out: &mut Vec<Output>) {
         let now = self.now;
         let fabric = &mut self.fabric;
@@ -117,7 +117,7 @@ impl Node {
         }
     }
 
-    /// Asks a node to make, change or delete a component, on behalf of the control plane. Ends with
+    /// Asks a node to make, update or delete a component, on behalf of the control plane. Ends with
     /// [`FabricOutput::Component`].
     pub fn ask_component(
         &mut self,
@@ -141,7 +141,7 @@ impl Node {
         self.disks.iter().find(|(_, disk)| has_it(disk)).map(|(key, _)| key)
     }
 
-    /// Moves on what waits for a time: links, openings, owners, disks that want one.
+    /// Advances everything that waits for a time: links, openings, owners, disks that want an owner.
     pub(crate) fn advance_fabric(&mut self, out: &mut Vec<Output>) {
         self.advance_links(out);
         let now = self.now;
@@ -155,7 +155,7 @@ impl Node {
         self.pump(out);
     }
 
-    /// What wants this node to be woken, and when: to find what goes round in circles.
+    /// The pending wake-ups of this node, to find loops.
     pub fn wakes(&self) -> String {
         let fabric = &self.fabric;
         let groups: Vec<_> = self.groups.iter().flatten().map(diskgroup::Group::wake_at).collect();

@@ -1,7 +1,7 @@
 //! Channels to and from other nodes: sessions, sequence numbers, heartbeats, silence.
 //!
-//! A pair of nodes has one channel each way. Within a session messages arrive once and in order; a gap or a double ends
-//! it. What was asked in a session that ended is answered `Lost`; what arrives from it later is dropped.
+//! A pair of nodes has one channel each way. Within a session messages arrive once and in order; a gap or a double
+//! ends the session. Requests of an ended session are answered `Lost`; later messages of it are dropped.
 
 use crate::interface::LinkState;
 use base::Instant;
@@ -15,9 +15,9 @@ pub(crate) struct Link {
     pub(super) sent: u64,
     pub(super) received: u64,
     pub(super) last_sent: Instant,
-    /// When the node was last heard of, or began to owe an answer.
-    pub(super) heard: Instant,
-    /// Requests that are not answered.
+    /// When the last message came, or the node began to owe an answer.
+    pub(super) last_received: Instant,
+    /// Unanswered requests.
     pub(super) owed: u32,
     /// Attempts to connect since it was last up.
     pub(super) attempts: u32,
@@ -31,7 +31,7 @@ impl Link {
             sent: 0,
             received: 0,
             last_sent: now,
-            heard: now,
+            last_received: now,
             owed: 0,
             attempts: 0,
         }
@@ -47,7 +47,7 @@ impl Link {
             return None;
         }
         if self.owed == 0 {
-            self.heard = now;
+            self.last_received = now;
         }
         self.owed += 1;
         self.sent += 1;
@@ -56,7 +56,7 @@ impl Link {
     }
 
     pub(super) fn is_silent(&self, now: Instant) -> bool {
-        self.is_up() && self.owed > 0 && now.since(self.heard) >= replication::limits::SILENCE
+        self.is_up() && self.owed > 0 && now.since(self.last_received) >= replication::limits::SILENCE
     }
 
     pub(crate) fn wake_at(&self) -> Option<Instant> {
@@ -65,7 +65,7 @@ impl Link {
             LinkState::Connecting => None,
             LinkState::Up => {
                 let heartbeat = self.last_sent + replication::limits::HEARTBEAT;
-                let silence = self.heard + replication::limits::SILENCE;
+                let silence = self.last_received + replication::limits::SILENCE;
                 Some(if self.owed > 0 { heartbeat.min(silence) } else { heartbeat })
             }
         }
@@ -78,10 +78,10 @@ pub(crate) struct Accepted {
     pub(super) session: u64,
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// The other's clock when it sent the newest message heard.
+    /// The other node's clock when it sent the newest message received.
     pub(super) stamp: u64,
-    /// When that came.
-    pub(super) heard: Instant,
+    /// When that message came.
+    pub(super) last_received: Instant,
 }
 
 impl Accepted {

@@ -1,4 +1,4 @@
-//! Owners of disks on this node: what they are told, what they ask for.
+//! Owners of disks on this node: their inputs and outputs.
 
 use super::pending::For;
 use crate::interface::{DiskSpec, FabricOutput, Output};
@@ -16,13 +16,13 @@ impl Node {
         self.disks.get(disk)?.ownership.owner.as_deref()
     }
 
-    /// Tells the owners of a disk apart that this node has had.
+    /// Number of the present owner of a disk, different for each owner that this node has had.
     pub(crate) fn owner_number(&self, disk: u32) -> Option<u64> {
         let ownership = &self.disks.get(disk)?.ownership;
         ownership.owner.is_some().then_some(ownership.owner_number)
     }
 
-    /// Gives an owner an input; what it wants done becomes jobs.
+    /// Gives an owner an input; its outputs become jobs.
     pub(crate) fn step_owner(&mut self, disk: u32, input: Input) {
         let now = self.now;
         let fabric = &mut self.fabric;
@@ -53,7 +53,7 @@ impl Node {
         self.step_owner(disk, Input::Change { token, place, part, block, tag, is_forwarded, payload });
     }
 
-    /// Begins to own a disk: the record is to name this node.
+    /// Begins to own a disk: the record is changed to name this node.
     pub(crate) fn claim(&mut self, disk: u32) {
         let now = self.now;
         let fabric = &mut self.fabric;
@@ -63,7 +63,7 @@ impl Node {
         let prefers_local = reads_locally || fabric.settings.prefers_local;
         let (zeroes, rules) = (self.zeroes.clone(), fabric.settings.rules);
         let copy_blocks_max = fabric.settings.copy_blocks_max;
-        // Another node has changed the record since: the directory is the one that the others use.
+        // Another node has changed the record since, so this directory is the one in use.
         let patience = if ownership.is_live { Duration::ZERO } else { fabric.settings.start_patience };
         let starts_until = fabric.started + patience;
         let settings =
@@ -171,7 +171,7 @@ impl Node {
         }
     }
 
-    /// Advances the owners that something happened to, and those whose time has come.
+    /// Advances the owners with new inputs and those that are due.
     pub(crate) fn advance_owners(&mut self, out: &mut Vec<Output>) {
         let now = self.now;
         self.fabric.schedule.ring(now);
@@ -184,7 +184,7 @@ impl Node {
                 fabric.schedule.await_lease(disk);
             }
             fabric.schedule.set_copying(disk, owner.wants_pace());
-            // An alarm for now would be worked off in this very loop.
+            // An alarm for now would be handled in this very loop.
             if let Some(at) = owner.wake_at() {
                 fabric.schedule.arm(disk, at.max(Instant(now.0 + 1)));
             }
@@ -252,7 +252,7 @@ impl Node {
     fn note_record(&mut self, disk: u32, version: u64, roster: &Roster) {
         let me = self.fabric.me();
         let ownership = &mut self.disks[disk].ownership;
-        // A record that is not older than what a component has promised.
+        // The record is not older than any component's promise.
         if ownership.promised.is_some_and(|(_, epoch)| roster.epoch >= epoch) {
             ownership.promised = None;
         }

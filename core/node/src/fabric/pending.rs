@@ -5,7 +5,7 @@ use base::{DiskId, NodeId};
 use replication::owner::Ask;
 use slab::Slab;
 
-/// Whom a request that is under way was for.
+/// The requester of a request under way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum For {
     /// An owner, if it is still that one.
@@ -20,7 +20,7 @@ pub(crate) enum For {
     Nobody,
 }
 
-/// The name of a pending request on the wire: one more than its index, for 0 is the name of what is said unasked.
+/// The name of a pending request on the wire: one more than its index, because 0 names notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestName(u32);
 

@@ -1,10 +1,10 @@
-//! Which disks are to be moved on, and when: those with an owner here, and those without one.
+//! Due times of disks: of those with an owner here, and of those without one.
 
 use base::Instant;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-/// When disks are to be moved on. They are named by their keys; a disk may be gone when its time comes.
+/// Due times of disks. Disks are named by their keys; a disk may be gone when its time comes.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     /// Disks whose owner has something to copy.
@@ -22,7 +22,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Something happened to the owner of a disk.
+    /// The owner of a disk has a new input.
     pub(crate) fn touch(&mut self, disk: u32) {
         // Most are told of several things in a row.
         if self.touched.peek() != Some(&Reverse(disk)) {
@@ -49,8 +49,8 @@ impl Schedule {
         self.touched.extend(std::mem::take(&mut self.awaiting_lease).into_iter().map(Reverse));
     }
 
-    /// Sets the alarm of a disk's owner unless an earlier one is set. A later one beside it would come back here each time: there
-    /// would be ever more of them.
+    /// Sets the alarm of a disk's owner unless an earlier one is set. A later alarm beside an earlier one would be
+    /// set again each time, and their number would grow.
     pub(crate) fn arm(&mut self, disk: u32, at: Instant) {
         if self.armed.get(&disk).is_none_or(|armed| at < *armed) {
             self.armed.insert(disk, at);
@@ -101,7 +101,7 @@ impl Schedule {
         Some((at, disk))
     }
 
-    /// When something is due here; copies are paced by others.
+    /// When the next disk is due; copies are paced elsewhere.
     pub(crate) fn wake_at(&self, now: Instant) -> Option<Instant> {
         let touched = (!self.touched.is_empty()).then_some(now);
         let alarm = self.alarms.peek().map(|Reverse((at, _))| *at);

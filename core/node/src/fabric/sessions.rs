@@ -1,4 +1,4 @@
-//! What happens to the channels to and from other nodes: they begin, carry messages, fall silent and end.
+//! Channels to and from other nodes: they begin, carry messages, fall silent and end.
 
 use super::Job;
 use super::link::{Accepted, Link};
@@ -13,7 +13,7 @@ use replication::{Owner, Rule};
 use wire::{Answer, Message, Request};
 
 impl Node {
-    /// Tells which other nodes there are. Channels to them are kept up from now on; those to others end.
+    /// Sets the other nodes of the cluster. Channels to them are kept up from now on; others end.
     pub fn set_peers(&mut self, now: Instant, peers: &[NodeId], out: &mut Vec<Output>) {
         self.now = now;
         let me = self.fabric.me();
@@ -29,7 +29,7 @@ impl Node {
         self.pump(out);
     }
 
-    /// A connection that was asked for is there.
+    /// A connection that was asked for is up.
     pub fn connected(&mut self, now: Instant, peer: NodeId, session: u64, out: &mut Vec<Output>) {
         self.now = now;
         let Some(link) = self.fabric.links.get_mut(&peer).filter(|link| link.session == session) else {
@@ -53,10 +53,10 @@ impl Node {
         self.pump(out);
     }
 
-    /// Another node began a connection: any before it from that node is over.
+    /// Another node began a connection: any earlier one from it is over.
     pub fn accepted(&mut self, now: Instant, peer: NodeId, session: u64, out: &mut Vec<Output>) {
         self.now = now;
-        let accepted = Accepted { session, sent: 0, received: 0, stamp: 0, heard: now };
+        let accepted = Accepted { session, sent: 0, received: 0, stamp: 0, last_received: now };
         let before = self.fabric.accepted.insert(peer, accepted);
         if let Some(before) = before.filter(|before| before.session != session) {
             out.push(Output::Fabric(FabricOutput::EndAccepted { peer, session: before.session }));
@@ -73,8 +73,8 @@ impl Node {
         self.pump(out);
     }
 
-    /// Whoever watches over the process of another node saw it end: all its sessions up to `through` are over. Nothing is
-    /// waited for then that only it could have given: its grants, an answer, a new connection of the same process.
+    /// The watcher of another node saw its process end: all sessions up to `through` are over. This node no longer
+    /// waits for what only that process could have given: its grants, an answer, a new connection.
     pub fn process_ended(&mut self, now: Instant, peer: NodeId, through: u64, out: &mut Vec<Output>) {
         self.now = now;
         let fabric = &mut self.fabric;
@@ -123,15 +123,15 @@ impl Node {
         let accepts_all = !self.fabric.settings.rules.hold(Rule::RefuseOldSessions);
         let Some(accepted) = self.fabric.accepted.get_mut(&peer) else { return };
         if accepted.session == session {
-            // The other node sends a heartbeat far more often: when none came for so long it has given the session up, and
-            // what still comes in it may have been asked anew elsewhere, and followed by more.
-            let is_stale = now.since(accepted.heard) >= replication::limits::SILENCE;
+            // The other node sends heartbeats far more often. When none came for so long, it has given the session
+            // up. A request that still arrives in it may have been repeated elsewhere, and followed by others.
+            let is_stale = now.since(accepted.last_received) >= replication::limits::SILENCE;
             if sequence != accepted.received + 1 || is_stale {
                 self.drop_accepted(peer, session, out);
                 out.push(Output::Fabric(FabricOutput::EndAccepted { peer, session }));
                 return self.pump(out);
             }
-            accepted.heard = now;
+            accepted.last_received = now;
             accepted.received = sequence;
             accepted.stamp = stamp.max(accepted.stamp);
         } else if !accepts_all {
@@ -175,7 +175,7 @@ impl Node {
             return self.pump(out);
         }
         link.received = sequence;
-        link.heard = now;
+        link.last_received = now;
         if stamp > 0 {
             let fabric = &mut self.fabric;
             fabric.leases.granted(peer, Instant(stamp));
@@ -193,7 +193,7 @@ impl Node {
         self.pump(out);
     }
 
-    /// Another owner wants a component: the owner here is superseded, and gives its grant back.
+    /// Another owner opened a component: the owner here is superseded, and returns its grant.
     fn revoked(&mut self, peer: NodeId, component: ComponentId, epoch: u32, out: &mut Vec<Output>) {
         let is_of = |owner: &Owner| owner.epoch() == epoch;
         if let Some(disk) = self.owner_of_component(component)
@@ -204,7 +204,7 @@ impl Node {
         self.ask_node(peer, For::Nobody, Request::Close { component, epoch }, out);
     }
 
-    /// A channel that this node began ends: what was asked in it is lost.
+    /// A channel that this node began ends: its unanswered requests are lost.
     pub(crate) fn end_link(&mut self, node: NodeId, change: LinkChange, out: &mut Vec<Output>) {
         let now = self.now;
         let fabric = &mut self.fabric;
@@ -255,12 +255,12 @@ impl Node {
         self.end_silent_sessions(out);
     }
 
-    /// Sessions in which nothing was heard for so long that the other node has given them up, or is gone: what waits here in
-    /// their name must not begin any more.
+    /// Sessions that were silent for so long that the other node has given them up, or is gone. Requests of theirs
+    /// that wait here must not begin any more.
     fn end_silent_sessions(&mut self, out: &mut Vec<Output>) {
         let now = self.now;
         let accepted = self.fabric.accepted.iter();
-        let silent = accepted.filter(|(_, one)| now.since(one.heard) >= replication::limits::SILENCE);
+        let silent = accepted.filter(|(_, one)| now.since(one.last_received) >= replication::limits::SILENCE);
         let silent: Vec<(NodeId, u64)> = silent.map(|(peer, one)| (*peer, one.session)).collect();
         for (peer, session) in silent {
             self.drop_accepted(peer, session, out);

@@ -1,4 +1,4 @@
-//! What components are asked for, done by the groups that hold them.
+//! Requests for components, carried out by the groups that hold them.
 
 use super::gather::Taken;
 use super::survey::Survey;
@@ -16,7 +16,7 @@ const _: () = assert!(diskgroup::format::page::PARTS_PER_HOLE == replication::li
 const _: () = assert!(replication::limits::WINDOW_CHANGES_MAX as u64 == diskgroup::limits::UNDECIDED_MAX);
 
 impl Node {
-    /// Reads what a component of this node holds, whoever owns it: to compare copies. Ends with
+    /// Reads a component of this node, whoever owns its disk, to compare copies. Ends with
     /// [`crate::FabricOutput::Component`].
     pub fn inspect(
         &mut self,
@@ -49,17 +49,17 @@ impl Node {
             return self.store_create(op, new, out);
         }
         let Some((group, key)) = self.find_component(component) else {
-            // What a group that is being opened may yet turn out to hold is not deleted.
+            // A component that a group may still have when it is open must not be reported as deleted.
             let stored = match (store, self.why_missing()) {
                 (Store::Delete, Refusal::NoComponent) => Stored::Done { congestion: 0 },
                 (_, why) => Stored::Failed(why),
             };
             return self.stored(op, stored);
         };
-        // Another node names the part: it may name one that there is not.
+        // The part comes from another node and may not exist.
         let parts = self.group(group).map_or(0, |group| group.part_count(key));
         if part_of(&store).is_some_and(|part| part >= parts) {
-            // Behind the end of a component nothing stands anyhow.
+            // Nothing is stored behind the end of a component anyway.
             let is_hole = matches!(store, Store::Trim { kind: EntryKind::Copy, .. });
             let missing = Stored::Failed(Refusal::NoComponent);
             return self.stored(op, if is_hole { Stored::Done { congestion: 0 } } else { missing });
@@ -124,8 +124,8 @@ impl Node {
         }
     }
 
-    /// Replaces what is recorded of a component. What a request that is late says of its size was true once: it never undoes
-    /// what came after it.
+    /// Replaces the record of a component. A request that comes late carries a former size: it never undoes a later
+    /// one.
     fn store_update(
         &mut self,
         (op, group, component): (StoreOp, GroupKey, ComponentKey),
@@ -148,7 +148,7 @@ impl Node {
     }
 
     pub(crate) fn find_component(&self, component: ComponentId) -> Option<(GroupKey, ComponentKey)> {
-        // What a group that is being opened says is not all that it will.
+        // The components of a group that is being opened are not complete.
         let asks_all = !self.fabric.settings.rules.hold(replication::Rule::AskRecoveredGroups);
         let open = (0u8..).zip(&self.groups).filter_map(|(index, group)| {
             let group = group.as_ref().filter(|group| asks_all || !group.is_opening())?;
@@ -157,7 +157,7 @@ impl Node {
         open.into_iter().next()
     }
 
-    /// While a group is still being opened, nobody knows what it has.
+    /// While a group is being opened, its components are unknown.
     fn why_missing(&self) -> Refusal {
         let is_opening = self.groups.iter().flatten().any(|group| group.is_opening());
         if is_opening { Refusal::Busy } else { Refusal::NoComponent }
@@ -194,7 +194,7 @@ impl Node {
         self.stored(op, stored);
     }
 
-    /// A store for a component of this node: a slice of a copy waits for the others, all else goes to the group.
+    /// A store for a component of this node: a slice of a copy waits for the others, anything else goes to the group.
     pub(crate) fn store(&mut self, op: StoreOp, component: ComponentId, store: Store, out: &mut Vec<Output>) {
         if self.fabric.gathers.is_empty() && !store.is_of_copy() {
             return self.store_whole(op, component, store, out);
@@ -220,7 +220,7 @@ impl Node {
         self.store_whole(op, component, store, out);
     }
 
-    /// What has waited for too long goes to its group as it is.
+    /// Passes slices that have waited for too long to their group.
     pub(crate) fn release_overdue(&mut self, out: &mut Vec<Output>) {
         let now = self.now;
         for key in self.fabric.gathers.overdue(now) {
@@ -246,7 +246,7 @@ impl Node {
         });
     }
 
-    /// Questions that waited for table pages go on.
+    /// Continues questions that waited for table pages.
     pub(crate) fn go_on_with_surveys(&mut self, out: &mut Vec<Output>) {
         for survey in std::mem::take(&mut self.fabric.surveys) {
             self.go_on_with_survey(survey, out);

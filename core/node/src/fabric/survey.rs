@@ -1,5 +1,5 @@
-//! What a component of this node has allocated, told to the disk's owner: stretches without space as runs, and of so many other
-//! parts each block that a turn of the engine takes no longer for it.
+//! Answers questions about the allocation of a component: runs for stretches without space, and single blocks for so
+//! many other parts that a turn of the engine takes no longer for it.
 
 use super::translate::refusal;
 use crate::interface::GroupKey;
@@ -34,8 +34,8 @@ impl Survey {
         Survey { op, group, component, part, end, looked_up: 0, runs: Vec::new() }
     }
 
-    /// Looks parts up in the group, which appends what it wants done to `outputs`. The answer, or `None` while a page of the
-    /// group's table is being read.
+    /// Looks parts up in the group, whose outputs are appended to `outputs`. The answer, or `None` while a page of
+    /// the group's table is being read.
     pub(crate) fn go_on(
         &mut self,
         group: &mut Group,

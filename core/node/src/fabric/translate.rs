@@ -1,4 +1,4 @@
-//! Between the words of the wire and those of disk groups.
+//! Translates between the types of the wire and those of disk groups.
 
 use diskgroup::format::page::ComponentRecord;
 use diskgroup::{Completion, GroupError, Origin, WindowEntry};
@@ -8,7 +8,7 @@ use wire::{Entry, EntryKind, NewComponent, PartVersions, Refusal, Versions};
 
 const _: () = assert!(WindowEntry::SPAN_PART == Entry::SPAN_PART);
 
-/// An entry of a component's window, or of what was decided lately there (`has_happened`).
+/// An entry of a component's window, or a change that happened lately (`has_happened`).
 pub(crate) fn entry(one: WindowEntry, has_happened: bool) -> Entry {
     Entry {
         id: one.id,
@@ -21,7 +21,7 @@ pub(crate) fn entry(one: WindowEntry, has_happened: bool) -> Entry {
     }
 }
 
-/// What an inspection found.
+/// The answer to an inspection.
 pub(crate) fn inspected(result: Result<Completion, GroupError>) -> wire::Answer {
     match result {
         Ok(Completion::Data(pieces, checksums)) => wire::Answer::Data { pieces, checksums },
@@ -30,8 +30,9 @@ pub(crate) fn inspected(result: Result<Completion, GroupError>) -> wire::Answer 
     }
 }
 
-/// The entries of one answer, by id: of changes that have happened those that there is room for, and of undecided ones all, or the newest
-/// after a cut. A component that several owners left behind one after the other may have more than an answer takes.
+/// The entries of one answer, by id: as many changes that have happened as there is room for, and all undecided ones,
+/// or the newest after a cut. A component that several owners left behind one after the other may have more entries
+/// than an answer takes.
 pub(crate) fn fit_into_answer(lately: Vec<Entry>, mut undecided: Vec<Entry>) -> Vec<Entry> {
     if undecided.len() > ENTRIES_MAX {
         let newest = undecided.split_off(undecided.len() - (ENTRIES_MAX - 1));
@@ -42,7 +43,7 @@ pub(crate) fn fit_into_answer(lately: Vec<Entry>, mut undecided: Vec<Entry>) -> 
     let mut entries = lately;
     entries.drain(..entries.len().saturating_sub(room));
     entries.extend(undecided);
-    // What a resync let it forget may be newer than what it has to keep.
+    // Entries that a resync let it forget may be newer than those that it has to keep.
     entries.sort_by_key(|entry| entry.id);
     entries
 }
@@ -85,7 +86,7 @@ pub(crate) fn refusal(error: GroupError) -> Refusal {
     }
 }
 
-/// The part that a store is about, if it is about one.
+/// The part that a store concerns, if any.
 pub(crate) fn part_of(store: &Store) -> Option<u32> {
     match store {
         Store::Write { part, .. } | Store::Trim { part, .. } | Store::Read { part, .. } => Some(*part),

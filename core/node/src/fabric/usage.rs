@@ -1,8 +1,9 @@
-//! Disks of the cluster on this node: who uses them here, who shall own them, and requests on their way to the owner.
+//! Use of disks on this node: which guests use them, which node is to own them, and requests on their way to the
+//! owner.
 //!
-//! The node whose guests use a disk wants to own it. Another that owns it lets go once no guest of its own uses it; until
-//! then requests are forwarded. A disk whose owner cannot be reached is taken over: at once where guests wait for it, and
-//! by one of the nodes that hold it when it is not whole.
+//! The node whose guests use a disk wants to own it. Another owner releases the disk once no guest of its own uses
+//! it; until then requests are forwarded. A disk whose owner cannot be reached is taken over: at once where guests
+//! wait for it, and by one of the nodes that hold it when it is not whole.
 
 use super::pending::For;
 use crate::interface::{FabricOutput, Output, OwnershipState, Token};
@@ -19,7 +20,7 @@ use replication::{Owner, Rule};
 use wire::{Answer, Refusal, Request};
 
 impl Node {
-    /// Guests use a disk through this node from now on, or do not any more.
+    /// Guests begin or stop using a disk through this node.
     pub fn set_used(&mut self, now: Instant, disk: DiskId, is_used: bool, out: &mut Vec<Output>) {
         self.now = now;
         let Some(key) = self.disk(disk) else { return };
@@ -30,7 +31,7 @@ impl Node {
         self.pump(out);
     }
 
-    /// Owns a disk that nobody owns, or whose owner cannot be reached: nothing is brought up to date without an owner.
+    /// Claims a disk that has no owner, or whose owner cannot be reached: without an owner, no component is resynced.
     pub fn own_disk(&mut self, now: Instant, disk: DiskId, out: &mut Vec<Output>) {
         self.now = now;
         let Some(key) = self.disk(disk) else { return };
@@ -51,7 +52,7 @@ impl Node {
         }
     }
 
-    /// Lets go of a disk that this node owns, as before a clean stop. [`replication::owner::Event::Ended`] tells when.
+    /// Releases a disk that this node owns, as before a clean stop. [`replication::owner::Event::Ended`] follows.
     pub fn release_disk(&mut self, now: Instant, disk: DiskId, out: &mut Vec<Output>) {
         self.now = now;
         if let Some(key) = self.disk(disk) {
@@ -60,7 +61,7 @@ impl Node {
         }
     }
 
-    /// Who owns an open disk, as this node knows.
+    /// The ownership of an open disk, as this node knows it.
     pub fn ownership(&self, disk: DiskId) -> Option<OwnershipState> {
         Some(self.disks[self.disk(disk)?.0].ownership.state())
     }
@@ -88,7 +89,7 @@ impl Node {
         }
     }
 
-    /// Looks at the disks whose time has come: who shall own them, and where their requests shall go.
+    /// Decides about the disks that are due: which node is to own them, and where their requests go.
     pub(crate) fn look_at_disks(&mut self, out: &mut Vec<Output>) {
         let now = self.now;
         while let Some((at, disk)) = self.fabric.schedule.next_look(now) {
@@ -130,7 +131,7 @@ impl Node {
         }
     }
 
-    /// Another node's guests use the disk: it is let go of if no guest of this node does.
+    /// Another node's guests use the disk: releases it if no guest of this node does.
     pub(crate) fn yield_disk(&mut self, caller: Caller, token: u32, disk: DiskId, out: &mut Vec<Output>) {
         let key = self.disk(disk).map(|key| key.0);
         let is_used = |key: u32| self.disks[key].ownership.is_used;
@@ -145,7 +146,7 @@ impl Node {
         self.answer(caller, token, answer, out);
     }
 
-    /// A guest's request that came to another node. This one answers if it owns the disk, or is about to.
+    /// A guest's request from another node. This node answers if it owns the disk or is about to.
     pub(crate) fn guest_of_peer(
         &mut self,
         (caller, token): (Caller, u32),
@@ -160,7 +161,7 @@ impl Node {
         });
         let (offset, len) = range_of(&request);
         match key {
-            // Its host knows another size, or this one does: whichever is late hears of it soon.
+            // Its host knows another size than this node: one of them is late and will learn of it soon.
             Some(key) if offset + len > self.disks[key].spec.size => {
                 self.answer(caller, token, Answer::Refused(Refusal::Busy), out);
             }
@@ -173,7 +174,8 @@ impl Node {
     pub(crate) fn hold(&mut self, key: u32, out: &mut Vec<Output>) {
         let disk = self.requests[key as usize].disk();
         if let Requester::Peer { caller, token } = self.requests[key as usize].requester {
-            // Whoever sent it knows better where to send it next; but to a disk that is served and gets new places, here.
+            // Its sender knows better where to send it next. But a request for a disk that is served and gets new
+            // places waits here.
             let why = if self.is_serving(disk) { Refusal::Busy } else { Refusal::NotOwner };
             self.drop_request(key, out);
             return self.answer(caller, token, Answer::Refused(why), out);
@@ -192,8 +194,8 @@ impl Node {
         self.look_soon(disk);
     }
 
-    /// The guest of a request is gone. A request that waits for an owner ends; one that has begun may still happen, but
-    /// only now: applied after the guest was started elsewhere, it would undo what that does.
+    /// The guest of a request is gone. A request that waits for an owner ends. One that has begun may still happen,
+    /// but only now: applied after the guest was started elsewhere, it would undo what the guest does there.
     pub fn abandon(&mut self, now: Instant, token: Token, out: &mut Vec<Output>) {
         self.now = now;
         let is_it = |state: &RequestState| matches!(state.requester, Requester::Guest(of) if of == token);
@@ -216,8 +218,8 @@ impl Node {
         }
     }
 
-    /// The session of a node is over: it sends anew what its guests still want. What waits here of it must not happen after
-    /// that, or after what a guest did that was started elsewhere.
+    /// The session of a node is over: that node repeats what its guests still want. Its requests that wait here must
+    /// not happen after that, or after changes of a guest that was started elsewhere.
     pub(crate) fn abandon_forwarded(&mut self, peer: NodeId, session: u64, out: &mut Vec<Output>) {
         self.abandon_where(|caller, _| *caller == Caller { node: peer, session }, out);
     }
@@ -237,7 +239,7 @@ impl Node {
         keys.into_iter().for_each(|key| self.abandon_request(key, out));
     }
 
-    /// The disk goes: everything that waits for an owner is refused.
+    /// The disk is closed: refuses all requests that wait for an owner.
     pub(crate) fn refuse_held(&mut self, disk: u32, out: &mut Vec<Output>) {
         let ownership = &mut self.disks[disk].ownership;
         for key in std::mem::take(&mut ownership.held) {
@@ -245,7 +247,7 @@ impl Node {
         }
     }
 
-    /// The disk is served here: what waited begins.
+    /// The disk is served here: begins the requests that waited.
     pub(crate) fn serve_held(&mut self, disk: u32, out: &mut Vec<Output>) {
         let ownership = &mut self.disks[disk].ownership;
         for key in std::mem::take(&mut ownership.held) {
@@ -267,7 +269,7 @@ impl Node {
         }
     }
 
-    /// A request that was forwarded ended, or must go elsewhere.
+    /// A forwarded request ended, or must go elsewhere.
     pub(crate) fn forwarded(&mut self, key: u32, answer: Result<Answer, Lost>, out: &mut Vec<Output>) {
         match answer {
             Ok(Answer::Guest(outcome)) => self.end_forwarded(key, outcome, out),
@@ -289,11 +291,11 @@ impl Node {
                 if self.owner(disk).is_some() {
                     return self.serve_held_if_serving(disk, out);
                 }
-                // What is known of the owner may be out of date.
+                // The known owner may be out of date.
                 out.push(Output::Fabric(FabricOutput::Fetch { disk: id }));
                 self.look_later(disk, self.now + limits::FORWARD_RETRY);
             }
-            // No answer to a guest's request: its node cannot be relied on.
+            // This is no answer to a guest's request: the node is not reliable.
             Ok(_) => self.forwarded(key, Err(Lost), out),
         }
     }
@@ -304,9 +306,9 @@ impl Node {
         }
     }
 
-    /// A guest's request came in: it may begin at once if the disk is owned here, and waits for an owner else.
+    /// A guest's request: begins at once if the disk is owned here, otherwise waits for an owner.
     pub(crate) fn may_start(&self, disk: u32) -> bool {
-        // An owner that does not know of places that the disk has got is over soon.
+        // An owner that does not know the disk's new places ends soon.
         let needed = self.disks[disk].spec.layout.place_count();
         self.is_serving(disk) && self.owner(disk).is_some_and(|owner| owner.place_count() >= needed)
     }

@@ -1,4 +1,4 @@
-//! A guest's request under way: who waits for it, what it is doing, what it was told so far.
+//! A guest's request under way: its requester, its step, and the results so far.
 
 use crate::holes::Stamp;
 use crate::interface::Token;
@@ -10,33 +10,34 @@ use replication::components::Caller;
 use replication::owner;
 use smallvec::SmallVec;
 
-/// Who waits for a request.
+/// The requester.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Requester {
     /// A guest of this node.
     Guest(Token),
     /// A guest of another node.
     Peer { caller: Caller, token: u32 },
-    /// The control plane, which has what lies beyond the end of a disk given back.
+    /// The control plane, which frees the space beyond the end of a disk.
     Surplus(Token),
 }
 
-/// What a request is doing.
+/// The step of a request.
 #[derive(Debug)]
 pub(super) enum Stage {
     /// It has not begun: it waits for its time, or for other changes of its blocks.
     Waiting,
-    /// It reads what the guest asked for.
+    /// It reads for the guest.
     Reading,
-    /// It reads the blocks at its edges that it covers in part: piece 0 the first, piece 1 the last, where they differ.
+    /// It reads the blocks at its edges that it covers in part: piece 0 is the first, piece 1 the last if they
+    /// differ.
     ReadingEdges,
-    /// It has those, and waits for memory to put the data together.
+    /// It has read these, and waits for memory to join the data.
     HasEdges,
     /// It changes blocks; those before `next` are done or under way.
     Changing { next: u64 },
-    /// It was told what is allocated.
+    /// It has its answer about allocation.
     Told(Vec<StatusRun>),
-    /// It has the owner ask what is allocated.
+    /// The owner asks components about allocation.
     Asking(Questions),
 }
 
@@ -55,9 +56,9 @@ pub(crate) struct RequestState {
     pub(crate) outstanding: u32,
     pub(super) answers: SmallVec<[Pieces; 1]>,
     pub(super) error: Option<RequestError>,
-    /// Whether the disk is owned here no more: the request goes to whoever owns it.
+    /// Whether this node no longer owns the disk, so that the request goes to the owner.
     pub(super) is_returned: bool,
-    /// Whether its guest is gone: it may end, but it is not begun again.
+    /// Whether its guest is gone: the request may end, but does not begin again.
     pub(crate) is_abandoned: bool,
 }
 
@@ -71,7 +72,7 @@ impl RequestState {
     }
 }
 
-/// What a component is asked: some of its parts, and what it said.
+/// A question to a component about some of its parts, with the answer.
 #[derive(Debug)]
 pub(super) struct Question {
     pub(super) place: usize,

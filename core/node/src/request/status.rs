@@ -1,7 +1,8 @@
-//! What is allocated, as the owner of a disk is told by its components.
+//! Allocation of a disk, as components report it to its owner.
 //!
-//! Stretches without space are told in runs, however long they are. Where there is space, a request looks up each block of so many
-//! parts at most that a turn of the engine takes no longer for it, and is answered about these: whoever asked asks on.
+//! Stretches without space are answered as runs, however long they are. Where there is space, a request looks up the
+//! blocks of a limited number of parts, so that a turn of the engine stays short. It is answered about these, and the
+//! client asks on.
 
 use super::state::{Piece, Question, Questions, Stage};
 use crate::holes::{Reign, Stamp};
@@ -17,12 +18,12 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use wire::limits::ALLOCATION_PARTS_MAX;
 
-/// Bytes of a disk that one request is answered about at most: even of one component they are no more parts than
-/// one question takes, however the range is aligned. NBD clients ask about less.
+/// Most bytes of a disk in one answer: even of one component they are no more parts than one question takes, however
+/// the range is aligned. NBD clients ask about less.
 const WINDOW: u64 = (ALLOCATION_PARTS_MAX as u64 - 1) * EXTENT_SIZE;
 
 impl Node {
-    /// Answers a request from what the owner knows, or has it ask: one question for each place.
+    /// Answers a request from the owner's knowledge, or lets the owner ask: one question for each place.
     pub(super) fn ask_status(&mut self, key: u32, out: &mut Vec<Output>) {
         let (from, len) = range_of(&self.requests[key as usize].request);
         let disk = self.requests[key as usize].disk;
@@ -55,7 +56,7 @@ impl Node {
         inputs.into_iter().for_each(|input| self.step_owner(disk, input));
     }
 
-    /// Whether the owner may tell of a range without asking.
+    /// Whether the owner may answer about a range without asking.
     fn may_tell(&self, disk: u32, range: Range<u64>) -> bool {
         let Some(owner) = self.owner(disk) else { return false };
         let mut places: SmallVec<[u16; 4]> = SmallVec::new();
@@ -85,10 +86,10 @@ impl Node {
         }
     }
 
-    /// Remembers what an answer says of holes.
+    /// Notes the holes of an answer.
     fn note_holes(&mut self, disk: u32, stamp: Stamp, told: Range<u64>, alike: Option<bool>) {
         let state = &mut self.disks[disk];
-        // One that began before the question may still be on its way to the owner.
+        // A change that began before the question may still be on its way to the owner.
         let is_changing =
             state.changes.under_way().iter().any(|one| one.start < told.end && told.start < one.end);
         let holes = &mut state.ownership.holes;
@@ -111,7 +112,7 @@ impl Node {
         }
     }
 
-    /// All components have answered: what they said is put together, as far as all have said something.
+    /// All components have answered: joins their answers, as far as all reach.
     pub(super) fn status_told(&mut self, key: u32, out: &mut Vec<Output>) {
         let state = &mut self.requests[key as usize];
         let Stage::Asking(Questions { from, next, asked, stamp }) =
@@ -150,14 +151,14 @@ fn parts_of(bytes: &Range<u64>) -> Range<u32> {
     (bytes.start / EXTENT_SIZE) as u32..bytes.end.div_ceil(EXTENT_SIZE) as u32
 }
 
-/// What all answers say of all bytes, if that is one thing.
+/// The common state of all bytes in all answers, if there is one.
 fn said_alike(asked: &[Question]) -> Option<bool> {
     let first = asked.first()?.answer.first()?.allocated;
     let is_so = |one: &Question| matches!(one.answer[..], [run] if run.allocated == first);
     asked.iter().all(is_so).then_some(first)
 }
 
-/// The answer about a place, which is gone through once: the pieces of a place follow one another.
+/// The answer about a place, read once from front to back: the pieces of a place follow one another.
 struct Cut<'a> {
     runs: &'a [StatusRun],
     /// Where the first of these runs begins in the place.

@@ -148,7 +148,7 @@ impl Owner {
         let watermark = if keeps_window { WriteId::default() } else { watermark };
         let takes_holes =
             member.stands_in_for().is_none() || !self.settings.rules.hold(Rule::ZeroStandInsForTrims);
-        member.told = watermark.max(member.told);
+        member.watermark_sent = watermark.max(member.watermark_sent);
         let (node, component) = (member.node, member.component);
         let in_flight = &place.in_flight[sequence];
         let Range { part, block, .. } = in_flight.range;
@@ -419,8 +419,8 @@ impl Owner {
                 let settles = !self.holds(Rule::SettleAfterResync) && self.member(at).resync().is_some();
                 let member = self.member_mut(at);
                 let takes = (member.counts() && (!member.is_leaving() || tells_leaving)) || settles;
-                if takes && member.is_open() && member.told < watermark {
-                    member.told = watermark;
+                if takes && member.is_open() && member.watermark_sent < watermark {
+                    member.watermark_sent = watermark;
                     let (node, component) = (member.node, member.component);
                     let epoch = self.epoch;
                     let request =

@@ -23,7 +23,7 @@ impl Owner {
         let place = &self.places[usize::from(at.place)];
         if self.has_served {
             let first = WriteId { epoch: self.epoch, sequence: 0 };
-            return Ceiling::At(self.member(at).told.max(first));
+            return Ceiling::At(self.member(at).watermark_sent.max(first));
         }
         // All that count have every decided change. What those show that are there bounds what the other one can know.
         let others = place.counting().filter(|(member, one)| *member != at.member && one.opened().is_some());

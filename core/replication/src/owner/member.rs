@@ -120,8 +120,8 @@ pub(crate) struct Member {
     pub(crate) has_diverged: bool,
     /// When one that counts may be filled again after that failed.
     pub(crate) fill_at: Instant,
-    /// The greatest watermark that it was told.
-    pub(crate) told: WriteId,
+    /// The greatest watermark sent to it.
+    pub(crate) watermark_sent: WriteId,
     pub(crate) congestion: u8,
     /// Running average of its reads' latencies, in nanoseconds.
     pub(crate) read_ns: u64,
@@ -154,7 +154,7 @@ impl Member {
             ceiling: recorded.ceiling,
             has_diverged: false,
             fill_at: now,
-            told: WriteId::default(),
+            watermark_sent: WriteId::default(),
             congestion: 0,
             read_ns: 0,
             unheard_since: None,

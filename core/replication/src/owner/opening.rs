@@ -216,8 +216,8 @@ impl Owner {
         let tells_leaving = !self.holds(Rule::TellLeavingNothing);
         let member = self.member_mut(at);
         // The record may be being asked to count it out, with what it was told as its ceiling.
-        let watermark = if member.is_leaving() && !tells_leaving { member.told } else { watermark };
-        member.told = watermark;
+        let watermark = if member.is_leaving() && !tells_leaving { member.watermark_sent } else { watermark };
+        member.watermark_sent = watermark;
         member.trouble = None;
         let (node, component) = (member.node, member.component);
         let request = Request::Settle { component, epoch, watermark, from_epoch: epoch, stable: false };
@@ -444,7 +444,7 @@ impl Owner {
                 if deciding.settles_left == 0 {
                     self.places[at.place as usize].is_ready = true;
                 }
-                self.member_mut(at).told = watermark;
+                self.member_mut(at).watermark_sent = watermark;
             }
             Err(Unanswered::Lost) => {}
             Err(Unanswered::Refused(Refusal::NotOpen)) => self.lost_session(at),

@@ -48,9 +48,9 @@ impl Owner {
         let Pending::Commit(asked) = std::mem::replace(&mut self.recording.pending, Pending::Nothing) else {
             unreachable!("a transaction that ends was begun")
         };
-        let heard = self.recording.heard.take();
+        let newer = self.recording.newer.take();
         if !matches!(committed, Committed::Unknown) {
-            self.recording.heard_at = self.now;
+            self.recording.answered_at = self.now;
         }
         match committed {
             Committed::Done { version } => self.adopt(version, asked),
@@ -60,18 +60,18 @@ impl Owner {
                 return self.fetch();
             }
         }
-        if let Some((version, roster)) = heard.filter(|(version, _)| *version > self.recording.version) {
-            self.adopt_heard(version, roster);
+        if let Some((version, roster)) = newer.filter(|(version, _)| *version > self.recording.version) {
+            self.adopt_newer(version, roster);
         }
         self.check_full_changes();
     }
 
     /// What was heard while a transaction was under way is later than what that made. It may have led to another one.
-    fn adopt_heard(&mut self, version: u64, roster: Roster) {
+    fn adopt_newer(&mut self, version: u64, roster: Roster) {
         match self.recording.pending {
             _ if self.phase == Phase::Ended => {}
             Pending::Nothing => self.adopt(version, roster),
-            Pending::Commit(_) | Pending::Fetch => self.recording.heard = Some((version, roster)),
+            Pending::Commit(_) | Pending::Fetch => self.recording.newer = Some((version, roster)),
         }
     }
 
@@ -92,11 +92,11 @@ impl Owner {
         if self.phase == Phase::Ended {
             return;
         }
-        self.recording.heard_at = self.now;
+        self.recording.answered_at = self.now;
         if matches!(self.recording.pending, Pending::Commit(_)) {
-            let known = self.recording.heard.as_ref().map_or(self.recording.version, |(version, _)| *version);
+            let known = self.recording.newer.as_ref().map_or(self.recording.version, |(version, _)| *version);
             if let Some(record) = record.filter(|(version, _)| *version > known) {
-                self.recording.heard = Some(record);
+                self.recording.newer = Some(record);
             }
             return;
         }
@@ -318,7 +318,7 @@ impl Owner {
         member.trouble = None;
         let (node, component, stands_in_for) = (member.node, member.component, member.stands_in_for());
         if member.is_open() && is_decided {
-            member.told = watermark;
+            member.watermark_sent = watermark;
             let request =
                 wire::Request::Settle { component, epoch, watermark, from_epoch: epoch, stable: false };
             self.send(node, super::Asked::Settle, request);
@@ -388,7 +388,7 @@ impl Owner {
     /// Whether a member is to leave that is not heard, and the directory was not heard since: then this node may be the one
     /// that hears nothing.
     fn is_doubtful(&self, member: &Member) -> bool {
-        let is_unheard = member.unheard_since.is_some_and(|since| since > self.recording.heard_at);
+        let is_unheard = member.unheard_since.is_some_and(|since| since > self.recording.answered_at);
         member.is_leaving() && is_unheard && self.holds(Rule::AskBeforeTakingOut)
     }
 

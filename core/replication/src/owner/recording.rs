@@ -26,9 +26,9 @@ pub(crate) struct Recording {
     /// expects. Only another transaction that takes effect, or fails, rules that out.
     pub(crate) is_unsettled: bool,
     /// When the directory answered last, or told of the record.
-    pub(crate) heard_at: Instant,
+    pub(crate) answered_at: Instant,
     /// A later record that was heard of while a transaction was under way: nobody may tell of it again.
-    pub(crate) heard: Option<(u64, Roster)>,
+    pub(crate) newer: Option<(u64, Roster)>,
 }
 
 impl Recording {
@@ -40,8 +40,8 @@ impl Recording {
             is_claimed: false,
             retry_at: None,
             is_unsettled: false,
-            heard_at: now,
-            heard: None,
+            answered_at: now,
+            newer: None,
         }
     }
 

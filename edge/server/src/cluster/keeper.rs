@@ -122,14 +122,14 @@ impl Keeper {
         let mut reports = Vec::new();
         let mut heard_at = BTreeMap::new();
         for host in self.facts.hosts.values_mut() {
-            host.heard = base::Instant(last.attendees.since_ns);
+            host.last_seen = base::Instant(last.attendees.since_ns);
         }
         for heard in &last.attendees.heard {
             let Ok(id) = heard.beat.host.parse::<HostId>() else { continue };
             let at = base::Instant(heard.at_ns);
             heard_at.insert(id, at);
             if let Some(host) = self.facts.hosts.get_mut(&id) {
-                host.heard = at;
+                host.last_seen = at;
                 host.clock_ahead_ns = heard.beat.clock_ahead_ns;
                 host.data_trouble.clone_from(&heard.beat.data_trouble);
                 host.reports = heard.beat.devices.read();

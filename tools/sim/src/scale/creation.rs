@@ -77,7 +77,7 @@ pub(super) fn hosts(count: usize, random: &mut Random) -> Vec<HostRecord> {
             clock_ahead_ns: 0,
             data_trouble: Vec::new(),
             reports: cluster::DeviceReports::default(),
-            heard: Instant(0),
+            last_seen: Instant(0),
         });
     }
     hosts.sort_by_key(|host| host.id);

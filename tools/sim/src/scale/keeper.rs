@@ -69,7 +69,7 @@ impl Keeper {
         for (id, beat) in beats {
             let at = Instant(beat.heard_ns(now_ns));
             if let Some(host) = self.facts.hosts.get_mut(id) {
-                host.heard = at;
+                host.last_seen = at;
             }
             for (about, is_up) in &beat.links {
                 self.attendance.reported(LinkReport { reporter: *id, about: *about, is_up: *is_up, at });

@@ -41,7 +41,7 @@ fn host() -> HostRecord {
         clock_ahead_ns: 0,
         data_trouble: Vec::new(),
         reports: cluster::DeviceReports::default(),
-        heard: Instant(0),
+        last_seen: Instant(0),
     }
 }
 fn disk() -> DiskRecord {

@@ -226,7 +226,7 @@ impl StoredHost {
                 clock_ahead_ns: 0,
                 data_trouble: Vec::new(),
                 reports: ::cluster::DeviceReports::default(),
-                heard: Instant(0),
+                last_seen: Instant(0),
             },
             api: self.api,
             nbd: self.nbd,

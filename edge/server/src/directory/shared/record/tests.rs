@@ -171,7 +171,7 @@ fn a_host_is_read_as_it_was_written() {
                 clock_ahead_ns: 0,
                 data_trouble: Vec::new(),
                 reports: ::cluster::DeviceReports::default(),
-                heard: Instant(0),
+                last_seen: Instant(0),
             },
             api: vec!["unix:/a".to_owned(), "http://127.0.0.1:1".to_owned()],
             nbd: vec!["unix:/n".to_owned()],
