@@ -45,7 +45,7 @@ pub struct Spec {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum Wish {
     /// A member is to run.
-    Run(Spec),
+    Run(Box<Spec>),
     /// A member ran here and was taken out: its data are put aside.
     Left,
 }
@@ -115,7 +115,7 @@ impl Folder {
     /// When the file cannot be read or is damaged.
     pub fn spec(&self) -> io::Result<Option<Spec>> {
         Ok(match read_json(&self.wish_file())? {
-            Some(Wish::Run(spec)) => Some(spec),
+            Some(Wish::Run(spec)) => Some(*spec),
             Some(Wish::Left) | None => None,
         })
     }
@@ -126,7 +126,7 @@ impl Folder {
     /// When a file cannot be written.
     pub fn run(&self, spec: &Spec, authorities: &str) -> io::Result<()> {
         self.believe(authorities)?;
-        self.put(&self.wish_file(), &serde_json::to_vec_pretty(&Wish::Run(spec.clone()))?)
+        self.put(&self.wish_file(), &serde_json::to_vec_pretty(&Wish::Run(Box::new(spec.clone())))?)
     }
 
     /// The authorities that the member believes; nothing before there is one.

@@ -116,7 +116,7 @@ impl<R: FnMut(String)> Running<R> {
         let folder = self.lock.folder.clone();
         let wished = match read_json(&folder.wish_file())? {
             None => None,
-            Some(Wish::Run(spec)) => Some(Started { spec, authorities: folder.believed()? }),
+            Some(Wish::Run(spec)) => Some(Started { spec: *spec, authorities: folder.believed()? }),
             Some(Wish::Left) => {
                 self.stop();
                 return put_data_aside(&folder);

@@ -134,6 +134,7 @@ impl Cluster {
             etcd.set_endpoints(&endpoints);
         }
         self.tend_own(place, members, looks)?;
+        self.have_member_believe(place, (members, etcd), looks).await?;
         if self.keeper().coordinator() != Some(self.me) {
             return Ok(());
         }
@@ -159,16 +160,32 @@ impl Cluster {
         } else if looks.gone >= MEMBER_GONE_LOOKS {
             folder.leave().map_err(&failed)?;
         }
-        let doubts = listed && runs && folder.believed().map_err(&failed)?.as_ref() != Some(&authorities);
-        if !doubts {
+        Ok(())
+    }
+
+    /// Has this host's member believe the authorities that the host believes. It starts anew for that: one member after another, and
+    /// only while all answer, so that a majority does all the while.
+    async fn have_member_believe(
+        &self,
+        place: MemberPlace,
+        (members, etcd): (&[Member], &etcd::Etcd),
+        looks: &mut Looks,
+    ) -> Result<(), Failure> {
+        let folder = managed::folder_of(&self.config().data_dir);
+        let failed = managed::failed(&folder);
+        let own = url_of(place.peers);
+        let turn = members.iter().position(|one| one.peers.contains(&own));
+        let authorities = self.security()?.trust.anchors().to_pem();
+        let runs = folder.spec().map_err(&failed)?.is_some();
+        let doubts = runs && folder.believed().map_err(&failed)?.as_ref() != Some(&authorities);
+        let Some(turn) = turn.filter(|_| doubts) else {
             looks.doubts_since = None;
-        } else if self.silent_members().is_empty() {
-            let since = *looks.doubts_since.get_or_insert_with(Instant::now);
-            // A member starts anew for that: one after another, so that a majority answers all the while.
-            let turn = members.iter().position(|one| one.peers.contains(&own)).unwrap_or_default();
-            if since.elapsed() >= MEMBER_RESTART_PAUSE * turn as u32 {
-                folder.believe(&authorities).map_err(&failed)?;
-            }
+            return Ok(());
+        };
+        let since = *looks.doubts_since.get_or_insert_with(Instant::now);
+        let is_due = since.elapsed() >= MEMBER_RESTART_PAUSE * turn as u32;
+        if is_due && etcd.silent_members().await.is_empty() {
+            folder.believe(&authorities).map_err(&failed)?;
         }
         Ok(())
     }

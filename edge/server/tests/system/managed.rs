@@ -121,10 +121,9 @@ fn a_host_that_serves_moves_its_records_into_an_etcd_of_its_own_and_its_authorit
     wait_for("all hosts have certificates of the new authority", 4 * SECONDS, || {
         drop_former().status.success().then_some(())
     });
-    let pem = |path: &str| std::fs::read_to_string(sites[1].path(path)).expect("it is there");
-    wait_for("members believe the new one alone", 4 * SECONDS, || {
-        (pem("d/etcd/authorities.pem") == pem("d/identity/authorities.pem")).then_some(())
-    });
+    let pem = |site: &Site, path: &str| std::fs::read_to_string(site.path(path)).expect("it is there");
+    let agrees = |site: &Site| pem(site, "d/etcd/authorities.pem") == pem(site, "d/identity/authorities.pem");
+    wait_for("members believe the new one alone", 4 * SECONDS, || sites.iter().all(agrees).then_some(()));
     wait_for_members(&sites[0], &["a", "b", "c"]);
     sites[1].ask(&["disk", "create", "after", "16MiB", "--policy", "failures_to_tolerate=1"]);
     servers.into_iter().for_each(Server::stop);
