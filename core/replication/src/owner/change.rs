@@ -3,10 +3,10 @@
 use super::Owner;
 use super::asked::{Asked, Unanswered};
 use super::happened::Known;
+use super::in_flights::InFlight;
 use super::interface::{Failure, Input, LeftBecause, Output, Payload, Phase, Reply, Token};
 use super::member::{At, OutAs};
 use super::member_set::MemberSet;
-use super::place::InFlight;
 use super::resync::Resync;
 use super::work::{ChangeStage, ChangeWork, Key, Reader, Work};
 use crate::limits;

@@ -3,11 +3,42 @@
 //! Numbers are given one after the other, and at most a window of them is in flight: a ring holds them, so that a change costs no
 //! search and no memory of its own.
 
-use super::place::InFlight;
+use super::interface::Payload;
+use super::member_set::MemberSet;
+use super::work::{ChangeWork, Key};
+use crate::locks::Range;
+use base::RequestTag;
 use std::collections::VecDeque;
 use std::ops::Index;
 
-/// They, in the order of their numbers.
+/// A change that some component has not answered.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    /// The work that holds its range; none of a change of nothing.
+    pub(crate) work: Option<Key<ChangeWork>>,
+    pub(crate) range: Range,
+    pub(crate) tag: RequestTag,
+    pub(crate) payload: Payload,
+    /// Members that have not answered.
+    pub(crate) waiting: MemberSet,
+    /// Members that have no room.
+    pub(crate) full: MemberSet,
+    pub(crate) resends: u8,
+}
+
+impl InFlight {
+    /// Whether the member is waited for, or has no room.
+    pub(crate) fn names(&self, member: u8) -> bool {
+        self.waiting.union(self.full).contains(member)
+    }
+
+    /// Whether all of these members have it.
+    pub(crate) fn is_with_all(&self, members: MemberSet) -> bool {
+        !self.waiting.intersects(members)
+    }
+}
+
+/// The changes in flight, in the order of their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct InFlights {
     /// The number of the first slot; that one is never empty.

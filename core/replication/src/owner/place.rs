@@ -1,15 +1,13 @@
 //! A place as its owner holds it: its members, the changes in flight, and what is under way for all of it.
 
 use super::in_flights::InFlights;
-use super::interface::Payload;
 use super::member::Member;
 use super::member_set::MemberSet;
 use super::resync::Kind;
 use super::work::{ChangeWork, Key};
-use crate::locks::Range;
 use crate::rules::Rule;
 use base::rules::Rules;
-use base::{ComponentId, Instant, RequestTag};
+use base::{ComponentId, Instant};
 use std::collections::VecDeque;
 use wire::Entry;
 
@@ -114,33 +112,6 @@ impl Place {
                 member.take_resync();
             }
         }
-    }
-}
-
-/// A change that some component has not answered.
-#[derive(Debug)]
-pub(crate) struct InFlight {
-    /// The work that holds its range; none of a change of nothing.
-    pub(crate) work: Option<Key<ChangeWork>>,
-    pub(crate) range: Range,
-    pub(crate) tag: RequestTag,
-    pub(crate) payload: Payload,
-    /// Members that have not answered.
-    pub(crate) waiting: MemberSet,
-    /// Members that have no room.
-    pub(crate) full: MemberSet,
-    pub(crate) resends: u8,
-}
-
-impl InFlight {
-    /// Whether the member is waited for, or has no room.
-    pub(crate) fn names(&self, member: u8) -> bool {
-        self.waiting.union(self.full).contains(member)
-    }
-
-    /// Whether all of these members have it.
-    pub(crate) fn is_with_all(&self, members: MemberSet) -> bool {
-        !self.waiting.intersects(members)
     }
 }
 
