@@ -187,7 +187,7 @@ impl Store {
             }
         }
         state.take(changes, version);
-        drop(state);
+        // Under the lock: of two changes the later one must be told last.
         self.revision.send_replace(version);
         Ok(Outcome::Done { version })
     }
@@ -275,4 +275,31 @@ fn load(transaction: &ReadTransaction) -> Result<State, Failure> {
         state.records.insert(key.clone(), Entry { key, version, value });
     }
     Ok(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of two changes at once the first could be told last. Whoever watched took it for the newest then and was answered at once,
+    /// with nothing, again and again: following the store kept a processor busy, and the host could not end.
+    #[test]
+    fn whoever_sees_the_records_is_told_of_their_last_change() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::open(&folder.path().join("d"), ClusterId(7)).expect("a store");
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for round in 0..500 {
+                    let change = Change { key: format!("{round}"), expected: 0, value: Some(round.into()) };
+                    let done = store.commit(&[change]).expect("the file takes it");
+                    assert!(matches!(done, Outcome::Done { .. }), "{done:?}");
+                }
+            });
+            while !writer.is_finished() {
+                if let Ok(state) = store.state.try_lock() {
+                    assert_eq!(*store.revision.borrow(), state.revision);
+                }
+            }
+        });
+    }
 }
