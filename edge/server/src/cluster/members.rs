@@ -13,7 +13,7 @@ use crate::directory::shared::record::{
 };
 use crate::directory::shared::{Change, Outcome, unwritten};
 use crate::failure::{Code, Failure};
-use crate::limits::{AUTHORITY_WAIT, DIRECTORY_RETRY, PEOPLE_KEPT, RENEWAL_PERIOD, TOKENS_MAX};
+use crate::limits::{AUTHORITY_WAIT, DIRECTORY_RETRY, PEOPLE_KEPT, REMOVAL_WAIT, RENEWAL_PERIOD, TOKENS_MAX};
 use crate::security::{self, Security};
 use base::HostId;
 use std::sync::Arc;
@@ -181,23 +181,8 @@ impl Cluster {
         let now = SystemTime::now();
         let kind = if request.host.is_some() { Kind::Host } else { Kind::Person };
         let purpose = record.check(&secret, kind, now).map_err(|why| denied(why.to_string()))?;
-        let certificate = match (purpose, &request.host) {
-            (Purpose::Person { name, role }, _) => {
-                let identity =
-                    Identity::Person { cluster: authority.cluster(), name: name.clone(), role: *role };
-                let grant = Grant { identity, addresses: Vec::new(), lifetime: trust::PERSON_LIFETIME };
-                security::issue(&authority, &request.request, &grant)?
-            }
-            (Purpose::Again { host: known }, Some(host)) => {
-                self.certificate_again(&authority, &request.request, *known, host)?
-            }
-            (Purpose::Host, Some(host)) => {
-                self.certificate_of_new_host(&authority, &request.request, host)?
-            }
-            (Purpose::Host | Purpose::Again { .. }, None) => {
-                unreachable!("a token for a host was checked to be redeemed as one")
-            }
-        };
+        let make = || self.certificate_for(&authority, purpose, request);
+        let certificate = self.newer_than_a_removal(make).await?;
         let (_, authorities) = self.authorities().await?;
         record.mark_used(now);
         // Before the certificate goes out: a token is good once.
@@ -208,6 +193,60 @@ impl Cluster {
         }
         let etcd = self.own_endpoints()?;
         Ok(JoinAnswer { certificate, authorities: authorities.pem(), etcd })
+    }
+
+    /// The certificate that a token is good for.
+    fn certificate_for(
+        &self,
+        authority: &Authority,
+        purpose: &Purpose,
+        request: &JoinRequest,
+    ) -> Result<String, Failure> {
+        match (purpose, &request.host) {
+            (Purpose::Person { name, role }, _) => {
+                let identity =
+                    Identity::Person { cluster: authority.cluster(), name: name.clone(), role: *role };
+                let grant = Grant { identity, addresses: Vec::new(), lifetime: trust::PERSON_LIFETIME };
+                security::issue(authority, &request.request, &grant)
+            }
+            (Purpose::Again { host: known }, Some(host)) => {
+                self.certificate_again(authority, &request.request, *known, host)
+            }
+            (Purpose::Host, Some(host)) => self.certificate_of_new_host(authority, &request.request, host),
+            (Purpose::Host | Purpose::Again { .. }, None) => {
+                unreachable!("a token for a host was checked to be redeemed as one")
+            }
+        }
+    }
+
+    /// A certificate that counts though its holder was removed before. Certificates tell the second that they were made in, so one of
+    /// the same second as the removal would count as one from before.
+    async fn newer_than_a_removal(
+        &self,
+        make: impl Fn() -> Result<String, Failure>,
+    ) -> Result<String, Failure> {
+        let until = Instant::now() + REMOVAL_WAIT;
+        loop {
+            let made = make()?;
+            let certificate = Certificate::from_pem(&made)
+                .map_err(|error| Failure::failed("read the new certificate", error))?;
+            let Some(who) = certificate.identity() else { return Ok(made) };
+            let removed = self.directory().get(&revoked_key(who)).await?;
+            let removed: Option<Revocation> = removed
+                .map(|entry| read(&entry))
+                .transpose()
+                .map_err(|why| Failure::failed("read when somebody was removed", why))?;
+            if removed.is_none_or(|removed| certificate.issued_ns() > removed.before_ns) {
+                return Ok(made);
+            }
+            if Instant::now() >= until {
+                return Err(Failure::refused(format!(
+                    "{who} was removed later than it is now by this host's clock: its certificate would not count"
+                ))
+                .hint("compare the clocks of the hosts, and try again"));
+            }
+            tokio::time::sleep(DIRECTORY_RETRY).await;
+        }
     }
 
     /// Nobody becomes a host that is there already.

@@ -17,6 +17,7 @@ mod emptying;
 mod etcd;
 mod file_systems;
 mod former;
+mod groups;
 mod grow;
 mod guide;
 mod host;
