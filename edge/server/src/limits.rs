@@ -87,6 +87,8 @@ pub const EVENT_FILE_BYTES_MAX: u64 = 4 << 20;
 pub const EVENTS_RETRY: Duration = Duration::from_secs(5);
 /// How often a host looks whether each member of etcd answers: a member that restarts is back sooner or is worth a word.
 pub const MEMBERS_PERIOD: Duration = Duration::from_secs(10);
+/// How long a host that leaves waits for its disk groups to give back the space of what stood there.
+pub const LEAVE_WAIT: Duration = Duration::from_secs(30);
 /// How long somebody who was removed a moment ago waits for a certificate that counts: they tell seconds, and clocks differ a little.
 pub const REMOVAL_WAIT: Duration = Duration::from_secs(5);
 /// How often a host looks which members an etcd has that the cluster runs for itself.

@@ -9,11 +9,13 @@ use crate::cluster::FoundDevice;
 use crate::directory::shared::record::{ClusterHost, ClusterSettings};
 use crate::events::Kind;
 use crate::failure::Failure;
+use crate::limits::{DELETION_POLL, LEAVE_WAIT};
 use ::cluster::limits::REPLACEMENTS_PER_HOST_MAX;
 use ::cluster::{Assessment, Condition, Evens, Fate, Maintenance, Mode, Question, what_if};
 use base::HostId;
 use clap::ValueEnum;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 /// Longest repair delay: a year. Whoever wants no repairs says so by placing no copies.
 const REPAIR_DELAY_SECONDS_MAX: u64 = 365 * 24 * 3600;
@@ -170,7 +172,7 @@ impl Control {
         }
         let mut notes = Vec::new();
         for log in logs {
-            if let Err(failure) = self.remove_device(&log, true).await {
+            if let Err(failure) = self.remove_group_soon(&log).await {
                 notes.push(format!(
                     "the disk group of {log} is still there ({}): `wipefs -a` erases it",
                     failure.error
@@ -187,6 +189,17 @@ impl Control {
         notes.iter().for_each(|note| tracing::info!("{note}"));
         self.left.notify_one();
         Ok(RemovedHost { host: name.to_owned(), disks: Vec::new(), not_replaced: BTreeMap::new(), notes })
+    }
+
+    /// Removes a disk group on which nothing stands any more, once it has given back the space of what stood there.
+    async fn remove_group_soon(&self, log: &str) -> Result<(), Failure> {
+        let until = Instant::now() + LEAVE_WAIT;
+        loop {
+            match self.remove_device(log, true).await {
+                Err(_) if Instant::now() < until => tokio::time::sleep(DELETION_POLL).await,
+                ended => return ended.map(drop),
+            }
+        }
     }
 
     /// How even the devices are, and what is done about it.

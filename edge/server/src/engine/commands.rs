@@ -663,7 +663,7 @@ fn rewrite((path, file, superblock): &Rewrite) -> Result<(), EngineError> {
             EngineError::Device(format!("write the superblock of {}: {error}", path.display()))
         }),
         None => {
-            if let Err(error) = devices::erase_superblock(file) {
+            if let Err(error) = devices::erase(file) {
                 tracing::warn!(
                     "device {} has left its group and cannot be made blank: {error}",
                     path.display()

@@ -11,7 +11,7 @@ use diskgroup::format::anchor::{Anchor, anchor_offset};
 use diskgroup::format::superblock::{Geometry, MEMBERS_MAX, SUPERBLOCK_SIZE, Superblock};
 use diskgroup::geometry::log_size_default;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -228,11 +228,16 @@ pub(crate) fn write_superblock(file: &File, superblock: &Superblock) -> io::Resu
     Ok(())
 }
 
-/// Makes a device that left its group blank.
-pub(crate) fn erase_superblock(file: &File) -> io::Result<()> {
-    let buffer = Aligned::new();
-    file.write_all_at(&buffer.0[..4 * BLOCK_SIZE as usize], 0)?;
-    file.sync_data()
+/// Makes a device that left its group blank: with zeros at both ends, so that it counts as blank when it is to be used anew. Its
+/// superblock goes last: until then the device says whose it was.
+pub(crate) fn erase(mut file: &File) -> io::Result<()> {
+    let size = file.seek(SeekFrom::End(0))? / BLOCK_SIZE * BLOCK_SIZE;
+    let len = size.min(SIGNATURE_SIZE);
+    for offset in [size - len, 0] {
+        write_zeroes(file, offset, len)?;
+        file.sync_data()?;
+    }
+    Ok(())
 }
 
 fn find(path: &Path, file_size: Option<u64>, create: Create) -> Result<Candidate, EngineError> {
@@ -650,7 +655,8 @@ fn format_group(
 fn format_device(candidate: &Candidate, superblock: &Superblock) -> Result<(), EngineError> {
     let write = || -> io::Result<()> {
         let geometry = superblock.geometry;
-        erase_superblock(&candidate.file)?;
+        write_zeroes(&candidate.file, 0, 4 * BLOCK_SIZE)?;
+        candidate.file.sync_data()?;
         match candidate.is_file {
             true => punch(&candidate.file, geometry.table.offset, geometry.table.len)?,
             false => write_zeroes(&candidate.file, geometry.table.offset, geometry.table.len)?,

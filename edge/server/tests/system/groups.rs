@@ -44,7 +44,7 @@ fn a_disk_with_copies_in_two_groups_of_one_host_outlives_either_under_load() {
     assert!(!refused.status.success() && said(&refused).contains("disk groups"), "{}", said(&refused));
     site.ask(&["disk", "create", "web", "64MiB", "--policy", "failures_to_tolerate=1,stripes=1"]);
     let (devices, is_whole) = components(&site, "web");
-    let stand_in = |name: &str| devices.iter().filter(|path| path.contains(name)).count();
+    let stand_in = |name: &str| devices.iter().filter(|path| path.ends_with(&format!("/{name}data"))).count();
     assert!(is_whole && devices.len() == 2, "{devices:?}");
     assert_eq!((stand_in("one-"), stand_in("two-")), (1, 1), "{devices:?}");
 
@@ -60,8 +60,10 @@ fn a_disk_with_copies_in_two_groups_of_one_host_outlives_either_under_load() {
         wait_for("the loss is found", SECONDS, || (!components(&site, "web").1).then_some(()));
         held.write(place + 4096, &[mark as u8; 4096]).expect("the other copy takes it");
         assert_eq!(held.read(place, 8192), Ok(vec![mark as u8; 8192]));
-        let health = said(&site.cli(&["health"]));
-        assert!(health.contains("disk.reduced") && health.contains("log.failed"), "{health}");
+        wait_for("health tells of the disk and of the log", SECONDS, || {
+            let health = said(&site.cli(&["health"]));
+            (health.contains("disk.reduced") && health.contains("log.failed")).then_some(())
+        });
         assert_verified(load);
         drop(held);
         server.stop();
