@@ -263,6 +263,11 @@ pub async fn join(shell: &mut Shell<'_>, options: &JoinOptions) -> Result<(), Fa
             return Err(Failure::refused("this cluster does not run etcd for itself, and the configuration names no endpoints")
                 .hint(format!("name them in [cluster.etcd] of {}, as on the other hosts; then start it: it has its certificate", options.config.display())));
         }
+        // What a member knew that this host ran before it left is of no use, and would keep it from becoming one again. A host that gets
+        // another certificate has not left.
+        if !options.replace {
+            folder.leave().map_err(crate::managed::failed(&folder))?;
+        }
         folder.set_endpoints(&etcd).map_err(crate::managed::failed(&folder))?;
     }
     own.own.set_cluster(identity.cluster())?;
