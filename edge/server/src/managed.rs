@@ -39,6 +39,19 @@ pub fn options(data_dir: &Path, prefix: String) -> Result<etcd::Options, Failure
     Ok(etcd::Options { endpoints, prefix, tls: Some(tls), user: None })
 }
 
+/// The authorities (PEM) that this host's member believes; nothing where none runs here.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn believed_by_member(data_dir: &Path) -> Result<Option<String>, Failure> {
+    let folder = folder_of(data_dir);
+    let read = || match folder.spec()? {
+        Some(_) => Ok(Some(folder.believed()?.unwrap_or_default())),
+        None => Ok(None),
+    };
+    read().map_err(failed(&folder))
+}
+
 /// What a host's member is started with: the first one of its cluster if there are no `others` (names, and URLs for members).
 pub fn spec(
     data_dir: &Path,

@@ -7,6 +7,7 @@
 use super::Cluster;
 use crate::api::types::{CertificateAnswer, JoinAnswer, JoinRequest, JoiningHost};
 use crate::client::Client;
+use crate::control::blocking;
 use crate::directory::shared::record::{
     AUTHORITIES, Authorities, AuthorityRecord, Believed, ClusterHost, HostCertificate, Revocation, read,
     revoked_key, set, token_key,
@@ -54,10 +55,11 @@ impl Cluster {
         let trust = &security.trust;
         let shown = trust.certificate();
         let anchors = trust.anchors();
-        // Where this host runs a member of etcd, that has to believe them, too.
-        let folder = crate::managed::folder_of(&self.config().data_dir);
-        let runs = folder.spec().ok().flatten().is_some();
-        let member = folder.believed().ok().flatten().filter(|_| runs);
+        // Where this host runs a member of etcd, that has to believe them, too. Where nobody can tell, it is not said that it does: who
+        // looks after the member tells of the folder.
+        let config = self.config();
+        let member = blocking(|| crate::managed::believed_by_member(&config.data_dir));
+        let member = member.unwrap_or_else(|_| Some(String::new()));
         let is_believed = |one: &Certificate| member.as_ref().is_none_or(|pem| pem.contains(&one.to_pem()));
         Some(HostCertificate {
             authority: trust.signer().to_string(),

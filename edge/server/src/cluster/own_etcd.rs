@@ -6,6 +6,7 @@
 use super::Cluster;
 use crate::api::types::{DirectoryMemberView, DirectoryView, MemberRole};
 use crate::config::MemberPlace;
+use crate::control::blocking;
 use crate::directory::shared::Shared;
 use crate::events::Kind;
 use crate::failure::Failure;
@@ -32,10 +33,10 @@ struct Looks {
 impl Cluster {
     /// Runs the process of this host's member from now on, or lets it go.
     pub fn hold_member(&self, supervisor: Option<Supervisor>) {
-        // The former one is dropped outside the lock: it waits for its process.
+        // The former one is dropped outside the lock: that waits for its process.
         let former =
             std::mem::replace(&mut *self.member.lock().unwrap_or_else(PoisonError::into_inner), supervisor);
-        drop(former);
+        blocking(|| drop(former));
     }
 
     /// Where the directory stands, and who keeps it.
@@ -130,10 +131,10 @@ impl Cluster {
             members.iter().filter(|one| !one.is_learner && !one.clients.is_empty()).collect();
         let endpoints: Vec<String> = voters.iter().flat_map(|one| one.clients.iter().cloned()).collect();
         if !endpoints.is_empty() {
-            folder.set_endpoints(&endpoints).map_err(managed::failed(&folder))?;
+            blocking(|| folder.set_endpoints(&endpoints)).map_err(managed::failed(&folder))?;
             etcd.set_endpoints(&endpoints);
         }
-        self.tend_own(place, members, looks)?;
+        blocking(|| self.tend_own(place, members, looks))?;
         self.have_member_believe(place, (members, etcd), looks).await?;
         if self.keeper().coordinator() != Some(self.me) {
             return Ok(());
@@ -171,13 +172,12 @@ impl Cluster {
         (members, etcd): (&[Member], &etcd::Etcd),
         looks: &mut Looks,
     ) -> Result<(), Failure> {
-        let folder = managed::folder_of(&self.config().data_dir);
-        let failed = managed::failed(&folder);
+        let config = self.config();
         let own = url_of(place.peers);
         let turn = members.iter().position(|one| one.peers.contains(&own));
         let authorities = self.security()?.trust.anchors().to_pem();
-        let runs = folder.spec().map_err(&failed)?.is_some();
-        let doubts = runs && folder.believed().map_err(&failed)?.as_ref() != Some(&authorities);
+        let believed = blocking(|| managed::believed_by_member(&config.data_dir))?;
+        let doubts = believed.is_some_and(|believed| believed != authorities);
         let Some(turn) = turn.filter(|_| doubts) else {
             looks.doubts_since = None;
             return Ok(());
@@ -185,7 +185,8 @@ impl Cluster {
         let since = *looks.doubts_since.get_or_insert_with(Instant::now);
         let is_due = since.elapsed() >= MEMBER_RESTART_PAUSE * turn as u32;
         if is_due && etcd.silent_members().await.is_empty() {
-            folder.believe(&authorities).map_err(&failed)?;
+            let folder = managed::folder_of(&config.data_dir);
+            blocking(|| folder.believe(&authorities)).map_err(managed::failed(&folder))?;
         }
         Ok(())
     }
