@@ -15,16 +15,16 @@ pub mod tests;
 pub mod types;
 
 use crate::control::Control;
-use crate::failure::{Code, Failure};
 use crate::limits::BODY_BYTES_MAX;
 use access::Caller;
+use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::{Json, Router};
+use failure::{Code, Failure};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use utoipa::OpenApi;
@@ -87,13 +87,6 @@ fn is_local(host: &str) -> bool {
         host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or(host, |(name, _)| name);
     let name = name.trim_start_matches('[').trim_end_matches(']');
     name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-impl IntoResponse for Failure {
-    fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        (status, Json(self)).into_response()
-    }
 }
 
 /// A JSON body; what is wrong with it is a [`Failure`] like any other.

@@ -35,11 +35,11 @@ pub use text::table;
 pub use transfer::import_image;
 
 use crate::client::Client;
-use crate::failure::{Code, Failure};
 use crate::security;
 use base::units::parse_bytes;
 use clap::builder::TypedValueParser;
 use clap::{Args, FromArgMatches, Parser, Subcommand};
+use failure::{Code, Failure};
 use lab::commands::{LabCommand, LensOptions};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -354,7 +354,7 @@ fn identity_in(named: Option<&Path>) -> Result<Arc<trust::Trust>, Failure> {
     let folder =
         folder.ok_or_else(|| Failure::usage("no folder of an identity is known: name it with --identity"))?;
     trust::Store::new(folder).load().map_err(|error| {
-        security::failed("read your identity", &error).hint(
+        Failure::because("read your identity", &error).hint(
             "have an admin make a token for you (`drystone person token NAME`), then `drystone login TOKEN`",
         )
     })

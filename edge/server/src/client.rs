@@ -3,9 +3,8 @@
 //!
 //! Has no rights of its own. Must never wait for ever: a host that accepts and does not answer is told as such.
 
-use crate::failure::{Code, Failure};
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT};
-use crate::security;
+use failure::{Code, Failure};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HOST};
@@ -159,13 +158,13 @@ impl Client {
                 }
                 Client::Tcp(address) => exchange(self.connect(address).await?, request).await,
                 Client::Tls { address, trust, expected } => {
-                    let config = trust::client_config(trust, *expected, security::clock());
-                    let config = config.map_err(|error| security::failed("encrypt", &error))?;
+                    let config = trust::client_config(trust, *expected, trust::system_clock());
+                    let config = config.map_err(|error| Failure::because("encrypt", &error))?;
                     exchange(self.encrypt(address, config, trust::server_name()).await?, request).await
                 }
                 Client::Joining { address, authority } => {
-                    let config = trust::joining_client_config(*authority, security::clock());
-                    let config = config.map_err(|error| security::failed("encrypt", &error))?;
+                    let config = trust::joining_client_config(*authority, trust::system_clock());
+                    let config = config.map_err(|error| Failure::because("encrypt", &error))?;
                     exchange(
                         self.encrypt(address, config, trust::joining_server_name(*authority)).await?,
                         request,

@@ -45,12 +45,7 @@ use crate::directory::shared::{
     Change, Changes, Copied, DeviceBeat, Outcome, Remote, Shared, Store, cluster_of, unwritten,
 };
 use crate::directory::{HostStore, Records};
-use crate::engine::{
-    ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Listen, Notice,
-    cluster_on,
-};
 use crate::events::EventLog;
-use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_PATIENCE, DIRECTORY_RETRY};
 use crate::release::RELEASE;
 use crate::security::Security;
@@ -59,6 +54,11 @@ use ::cluster::{
 };
 use attach::Attachments;
 use base::{ClusterId, ComponentId, DiskId, GroupId, HostId, NodeId};
+use engine::{
+    ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Listen, Notice,
+    cluster_on,
+};
+use failure::{Code, Failure};
 use keeper::Keeper;
 use placement::DeviceSpace;
 use progress::Progress;
@@ -608,7 +608,7 @@ impl Cluster {
     fn own_record(&self, state: &HostState, known: Option<&ClusterHost>) -> ClusterHost {
         let (now, standing) = (self.directory_now(), self.standing());
         let former = |id| known?.record.devices.iter().find(|device| device.id == id);
-        let device = |device: &crate::engine::DeviceState| DeviceRecord {
+        let device = |device: &engine::DeviceState| DeviceRecord {
             id: device.id,
             name: device.path.display().to_string(),
             group: device.group,
@@ -672,7 +672,7 @@ fn groups_of(changes: &Changes, host: HostId) -> BTreeMap<GroupId, u8> {
 
 /// How a device is, and since when: it counts from when that was first said.
 fn device_state(
-    device: &crate::engine::DeviceState,
+    device: &engine::DeviceState,
     former: Option<&DeviceState>,
     now: base::Instant,
 ) -> DeviceState {

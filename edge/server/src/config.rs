@@ -4,12 +4,12 @@
 
 mod etcd_section;
 
-use crate::engine::{Create, Endpoint, Fabric, GroupSpec, Listen, Notice, SHARDS_MAX, Settings, TlsFiles};
-use crate::failure::Failure;
 use crate::limits::UNIX_PATH_MAX;
 use base::units::{EXTENT_SIZE, MIB, format_bytes, parse_bytes};
+use engine::{Create, Endpoint, Fabric, GroupSpec, Listen, Notice, SHARDS_MAX, Settings, TlsFiles};
 use etcd_section::EtcdSection;
 pub use etcd_section::MemberPlace;
+use failure::Failure;
 use frontends::Protocol;
 use serde::{Deserialize, Deserializer};
 use std::fmt;

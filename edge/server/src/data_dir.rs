@@ -5,8 +5,8 @@
 //! the whole machine. A host that runs needs no room to serve; one that starts writes its number of the start, at least. So a file
 //! of no content keeps some room, which a start takes when nothing else is left, and gives back what it did not need.
 
-use crate::failure::{Code, Failure};
 use base::units::{MIB, format_bytes};
+use failure::{Code, Failure};
 use rustix::fs::{FallocateFlags, StatVfs, fallocate, ftruncate, statvfs};
 use std::fs::{self, File};
 use std::io;

@@ -9,8 +9,8 @@ mod kind;
 
 use crate::api::access::asked_by;
 use crate::api::types::{EventQuery, EventView};
-use crate::failure::Failure;
 use crate::limits::{EVENTS_ANSWERED, EVENTS_KEPT, EVENTS_RETRY};
+use failure::Failure;
 use file::Files;
 pub use kind::Kind;
 use std::collections::VecDeque;

@@ -6,13 +6,13 @@ use crate::config::Config;
 use crate::control::Control;
 use crate::control::start::directory_path;
 use crate::directory::HostStore;
-use crate::engine::{
+use crate::events::EventLog;
+use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId};
+use engine::{
     ClusterCommand, ClusterState, Command, DeviceState, DiskRecord, DiskState, EngineError, EngineHandle,
     GroupSpec, GroupState, HeldComponent, HostState, Locking, Order, OrderFailure,
 };
-use crate::events::EventLog;
-use crate::failure::Failure;
-use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId};
+use failure::Failure;
 use iostats::{Operation, Recorder};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

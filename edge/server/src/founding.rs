@@ -8,11 +8,11 @@ use crate::control::now_seconds;
 use crate::directory::HostStore;
 use crate::directory::shared::record::{Authorities, AuthorityRecord, DISKS};
 use crate::directory::shared::{Alone, ClusterRecord, Entry, InEtcd, first_generation};
-use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_RETRY, MEMBER_START_WAIT};
 use crate::{managed, security};
 use base::{ClusterId, HostId};
 use etcd::process::{Supervisor, url_of};
+use failure::{Code, Failure};
 use std::time::{Instant, SystemTime};
 use trust::{Anchors, Authority, KeyPair, Store};
 
@@ -150,7 +150,7 @@ impl<'a> Founding<'a> {
     /// # Errors
     /// When the files cannot be written, or this host belongs to a cluster already.
     pub fn authority(&self, is_former: bool) -> Result<Authority, Failure> {
-        let made = |error: &dyn std::error::Error| security::failed("make the cluster's authority", error);
+        let made = |error: &dyn std::error::Error| Failure::because("make the cluster's authority", error);
         if self.store.has_identity() {
             let credentials = self.store.load_credentials().map_err(|error| made(&error))?;
             return self.store.load_authority(credentials.identity().cluster()).map_err(|error| made(&error));

@@ -12,13 +12,13 @@ use crate::control::start::directory_path;
 use crate::control::{Control, random_bits};
 use crate::data_dir;
 use crate::directory::HostStore;
-use crate::engine::{self, EngineError, Settings, Started};
 use crate::events::EventLog;
-use crate::failure::Failure;
 use crate::limits::RESERVE_PERIOD;
 use crate::lock::{self, Lock};
 use crate::security::{self, Security};
 use base::HostId;
+use engine::{self, EngineError, Settings, Started};
+use failure::Failure;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -59,7 +59,7 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 pub fn run(options: &HostOptions) -> Result<(), Failure> {
     let path = options.config.as_deref().ok_or_else(|| Failure::usage("--config FILE is missing"))?;
     let config = Config::read(path, options.force)?;
-    let descriptors = crate::descriptors::raise_limit();
+    let descriptors = engine::descriptors::raise_limit();
     tracing::debug!("at most {descriptors} descriptors are open at once");
     runtime()?.block_on(async {
         let host = Host::start(config, engine::start).await?;
@@ -172,7 +172,7 @@ impl Host {
             why = self.control.outgrown() => Err(why),
             () = engine_gone => {
                 join(self.engine).await?;
-                Err(Failure::new(crate::failure::Code::Failed, "the storage engine ended by itself"))
+                Err(Failure::new(failure::Code::Failed, "the storage engine ended by itself"))
             }
         }
     }
@@ -204,7 +204,7 @@ async fn join(engine: thread::JoinHandle<()>) -> Result<(), Failure> {
     match joined {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) | Err(_) => Err(Failure::new(
-            crate::failure::Code::Failed,
+            failure::Code::Failed,
             "the storage engine's thread broke; its message is above",
         )),
     }
@@ -214,8 +214,8 @@ async fn join(engine: thread::JoinHandle<()>) -> Result<(), Failure> {
 mod tests {
     use super::*;
     use crate::client::Client;
-    use crate::failure::Code;
     use crate::fake;
+    use failure::Code;
     use std::path::Path;
     use tokio::net::UnixListener;
 

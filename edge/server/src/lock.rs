@@ -1,6 +1,6 @@
 //! One server on one data directory: a lock on a file in it, which the kernel drops when the process ends, however it does.
 
-use crate::failure::Failure;
+use failure::Failure;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};

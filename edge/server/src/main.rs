@@ -4,16 +4,12 @@ mod api;
 mod cli;
 mod client;
 mod cluster;
-mod complaints;
 mod config;
 mod control;
 mod data_dir;
 mod demo;
-mod descriptors;
 mod directory;
-mod engine;
 mod events;
-mod failure;
 #[cfg(test)]
 mod fake;
 mod founding;

@@ -4,10 +4,10 @@
 //! certificates open nothing here. Which hosts run a member is told by [`::cluster::next_member_step`].
 
 use crate::config::MemberPlace;
-use crate::failure::{Code, Failure};
 use crate::security;
 use base::{ClusterId, HostId};
 use etcd::process::{Folder, Lock, PROGRAM, Spec, Supervisor, url_of};
+use failure::{Code, Failure};
 use std::path::Path;
 use std::process::{Command, Stdio};
 

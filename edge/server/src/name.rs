@@ -1,7 +1,7 @@
 //! What a disk or a policy may be called.
 
-use crate::failure::Failure;
 use crate::limits::NAME_LENGTH_MAX;
+use failure::Failure;
 
 /// Refuses names that would need quoting in a shell, an address or a file name.
 ///

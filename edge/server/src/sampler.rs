@@ -3,9 +3,9 @@
 //! Keeps one encoded difference per disk and second in which something happened. Bounded in time and in bytes; the oldest
 //! go first. Must never keep the engine waiting: it only asks, and takes what comes.
 
-use crate::engine::{Command, DiskState, EngineHandle};
 use crate::limits::{SAMPLE_BYTES_MAX, SAMPLE_PERIOD, SAMPLES_KEPT};
 use base::DiskId;
+use engine::{Command, DiskState, EngineHandle};
 use iostats::{Operations, Statistics};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -4,18 +4,17 @@
 
 use crate::client::Client;
 use crate::config::Config;
-use crate::engine::{Listen, PeerTls};
-use crate::failure::Failure;
 use base::{ClusterId, HostId};
+use engine::{Listen, PeerTls};
+use failure::Failure;
 use rustls::ServerConfig;
-use rustls::time_provider::DefaultTimeProvider;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 use trust::{
-    Address, Anchors, Authority, Clients, Clock, Credentials, Expected, Fingerprint, Grant, Identity,
-    KeyPair, Name, Store, Trust,
+    Address, Anchors, Authority, Clients, Credentials, Expected, Fingerprint, Grant, Identity, KeyPair, Name,
+    Store, Trust,
 };
 
 /// The folder of the identity in a data directory.
@@ -52,22 +51,6 @@ pub fn put_aside(data_dir: &Path) -> Result<Option<PathBuf>, Failure> {
     }
 }
 
-/// The clock of TLS.
-pub fn clock() -> Clock {
-    Arc::new(DefaultTimeProvider)
-}
-
-/// An error of `trust` as a failure, with all that caused it.
-pub fn failed(what: &str, error: &dyn std::error::Error) -> Failure {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(deeper) = cause {
-        text = format!("{text}: {deeper}");
-        cause = deeper.source();
-    }
-    Failure::refused(format!("{what}: {text}"))
-}
-
 /// A name as certificates carry it.
 ///
 /// # Errors
@@ -86,7 +69,7 @@ impl Security {
         if !store.has_identity() {
             return Ok(None);
         }
-        let trust = store.load().map_err(|error| failed("read this host's identity", &error))?;
+        let trust = store.load().map_err(|error| Failure::because("read this host's identity", &error))?;
         Ok(Some(Arc::new(Security { store, trust })))
     }
 
@@ -114,10 +97,10 @@ impl Security {
     /// # Errors
     /// When the certificate is not a host's.
     pub fn peer_session(&self, host: HostId) -> Result<rustls::ClientConnection, Failure> {
-        let config = trust::client_config(&self.trust, trust::Expected::Host(host), clock())
-            .map_err(|error| failed("connect to another host", &error))?;
+        let config = trust::client_config(&self.trust, trust::Expected::Host(host), trust::system_clock())
+            .map_err(|error| Failure::because("connect to another host", &error))?;
         rustls::ClientConnection::new(Arc::new(config), trust::server_name())
-            .map_err(|error| failed("connect to another host", &error))
+            .map_err(|error| Failure::because("connect to another host", &error))
     }
 
     /// Encryption of connections with other hosts.
@@ -125,8 +108,8 @@ impl Security {
     /// # Errors
     /// When the certificate is not a host's.
     pub fn peer_tls(&self) -> Result<PeerTls, Failure> {
-        PeerTls::new(Arc::clone(&self.trust), clock())
-            .map_err(|error| failed("encrypt connections of hosts", &error))
+        PeerTls::new(Arc::clone(&self.trust), trust::system_clock())
+            .map_err(|error| Failure::because("encrypt connections of hosts", &error))
     }
 
     /// Encryption of the API. Who comes without a certificate gets in to redeem a join token, and for nothing else.
@@ -135,8 +118,8 @@ impl Security {
     /// When the certificate is not a host's.
     pub fn api_tls(&self) -> Result<Arc<ServerConfig>, Failure> {
         let clients = Clients::Optional(Expected::Member);
-        let mut config = trust::server_config(&self.trust, clients, clock())
-            .map_err(|error| failed("encrypt the API", &error))?;
+        let mut config = trust::server_config(&self.trust, clients, trust::system_clock())
+            .map_err(|error| Failure::because("encrypt the API", &error))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
@@ -146,8 +129,9 @@ impl Security {
     /// # Errors
     /// When the certificate is not a host's.
     pub fn nbd_tls(&self) -> Result<Arc<ServerConfig>, Failure> {
-        let config = trust::server_config(&self.trust, Clients::Demanded(Expected::Member), clock());
-        config.map(Arc::new).map_err(|error| failed("encrypt NBD", &error))
+        let config =
+            trust::server_config(&self.trust, Clients::Demanded(Expected::Member), trust::system_clock());
+        config.map(Arc::new).map_err(|error| Failure::because("encrypt NBD", &error))
     }
 
     /// The way to another host's API, with this host's certificate.
@@ -164,7 +148,7 @@ impl Security {
             return Ok(None);
         }
         let found = self.store.load_authority(self.cluster());
-        found.map(Some).map_err(|error| failed("read the authority's key", &error))
+        found.map(Some).map_err(|error| Failure::because("read the authority's key", &error))
     }
 
     /// Signs with another authority from now on, which is believed already.
@@ -172,7 +156,9 @@ impl Security {
     /// # Errors
     /// When it is not, or the system refuses.
     pub fn keep_authority(&self, authority: &Authority) -> Result<(), Failure> {
-        self.store.save_authority(authority).map_err(|error| failed("write the authority's key", &error))
+        self.store
+            .save_authority(authority)
+            .map_err(|error| Failure::because("write the authority's key", &error))
     }
 
     /// Believes other authorities from now on; whether they are others.
@@ -181,7 +167,7 @@ impl Security {
     /// When none of them signed what this host shows, or the system refuses.
     pub fn believe(&self, pem: &str) -> Result<bool, Failure> {
         let anchors = Anchors::from_pem(self.cluster(), pem)
-            .map_err(|error| failed("read the cluster's authorities", &error))?;
+            .map_err(|error| Failure::because("read the cluster's authorities", &error))?;
         let prints = |anchors: &Anchors| -> Vec<Fingerprint> {
             anchors.certificates().map(trust::Certificate::fingerprint).collect()
         };
@@ -189,8 +175,10 @@ impl Security {
             return Ok(false);
         }
         let replaced = self.trust.replace_anchors(anchors.clone());
-        replaced.map_err(|error| failed("believe the cluster's authorities", &error))?;
-        self.store.save_anchors(&anchors).map_err(|error| failed("write the authorities", &error))?;
+        replaced.map_err(|error| Failure::because("believe the cluster's authorities", &error))?;
+        self.store
+            .save_anchors(&anchors)
+            .map_err(|error| Failure::because("write the authorities", &error))?;
         self.save_former()?;
         Ok(true)
     }
@@ -201,11 +189,14 @@ impl Security {
     /// When it is not one of this host, no authority that is believed signed it, or the system refuses.
     pub fn show(&self, key: KeyPair, certificate: &str) -> Result<(), Failure> {
         let what = "take the new certificate";
-        let credentials = Credentials::new(key, certificate).map_err(|error| failed(what, &error))?;
+        let credentials =
+            Credentials::new(key, certificate).map_err(|error| Failure::because(what, &error))?;
         // First, as this refuses what does not belong here: nothing of that is written.
-        self.trust.replace_credentials(credentials.clone()).map_err(|error| failed(what, &error))?;
+        self.trust
+            .replace_credentials(credentials.clone())
+            .map_err(|error| Failure::because(what, &error))?;
         self.save_former()?;
-        self.store.save_credentials(&credentials).map_err(|error| failed(what, &error))
+        self.store.save_credentials(&credentials).map_err(|error| Failure::because(what, &error))
     }
 }
 
@@ -215,7 +206,7 @@ impl Security {
         let former = self.trust.former();
         self.store
             .save_former(former.as_ref())
-            .map_err(|error| failed("write the former certificate", &error))
+            .map_err(|error| Failure::because("write the former certificate", &error))
     }
 }
 
@@ -230,12 +221,13 @@ pub fn save_new(
     authorities: &str,
 ) -> Result<Identity, Failure> {
     let what = "take the certificate";
-    let credentials = Credentials::new(key, certificate).map_err(|error| failed(what, &error))?;
+    let credentials = Credentials::new(key, certificate).map_err(|error| Failure::because(what, &error))?;
     let identity = credentials.identity().clone();
-    let anchors = Anchors::from_pem(identity.cluster(), authorities).map_err(|error| failed(what, &error))?;
-    Trust::new(credentials.clone(), anchors.clone()).map_err(|error| failed(what, &error))?;
-    store.save_anchors(&anchors).map_err(|error| failed(what, &error))?;
-    store.save_credentials(&credentials).map_err(|error| failed(what, &error))?;
+    let anchors =
+        Anchors::from_pem(identity.cluster(), authorities).map_err(|error| Failure::because(what, &error))?;
+    Trust::new(credentials.clone(), anchors.clone()).map_err(|error| Failure::because(what, &error))?;
+    store.save_anchors(&anchors).map_err(|error| Failure::because(what, &error))?;
+    store.save_credentials(&credentials).map_err(|error| Failure::because(what, &error))?;
     name_for_others(store.folder())?;
     Ok(identity)
 }
@@ -282,7 +274,7 @@ pub fn issue_for_host(
 /// When the request or the authority cannot be used.
 pub fn issue(authority: &Authority, request: &str, grant: &Grant) -> Result<String, Failure> {
     let issued = authority.issue(request, grant, SystemTime::now());
-    issued.map_err(|error| failed("give a certificate out", &error))
+    issued.map_err(|error| Failure::because("give a certificate out", &error))
 }
 
 /// Where a host says that it can be reached, for its certificate: its name, and the addresses that it listens at.

@@ -7,10 +7,10 @@
 //! silent host ([design/0015](../../../docs/design/0015-last-words.md)).
 
 use crate::directory::INCARNATION_STEP;
-use crate::failure::Failure;
 use crate::security::Security;
 use base::{ClusterId, HostId, NodeId};
 use clap::Args;
+use failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -4,10 +4,10 @@
 use super::routes::Rights;
 use crate::control::Control;
 use crate::events::Kind;
-use crate::failure::{Code, Failure};
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use failure::{Code, Failure};
 use std::sync::Arc;
 use trust::{Action, Identity};
 

@@ -14,10 +14,10 @@ use super::types::{
 use super::{Input, Options};
 use crate::control::Control;
 use crate::directory::shared::record::ClusterSettings;
-use crate::failure::Failure;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
+use failure::Failure;
 use std::sync::Arc;
 
 type Answer<T> = Result<Json<T>, Failure>;

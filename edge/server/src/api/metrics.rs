@@ -5,11 +5,11 @@
 
 use super::types::{HealthView, HostSummary, HostView};
 use crate::control::{Control, NamedLocal};
-use crate::failure::Failure;
 use ::cluster::{Code, Holder};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use failure::Failure;
 use iostats::{Kind, Operations};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text::encode};
@@ -341,12 +341,7 @@ fn add_group(snapshot: &mut Snapshot, group: &super::types::GroupView) {
     }
 }
 
-fn add_disk(
-    snapshot: &mut Snapshot,
-    name: &str,
-    (size, allocated): (u64, u64),
-    state: &crate::engine::DiskState,
-) {
+fn add_disk(snapshot: &mut Snapshot, name: &str, (size, allocated): (u64, u64), state: &engine::DiskState) {
     let disk = [("disk", name)];
     for (metric, help, value) in [
         ("disk_size_bytes", "Size that guests see", size as f64),

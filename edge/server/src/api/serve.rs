@@ -5,12 +5,12 @@
 
 use super::access::Caller;
 use crate::cluster::Cluster;
-use crate::complaints::Complaints;
 use crate::limits::{
     API_CONNECTIONS_MAX, API_GREETING_WAIT, API_GREETINGS_MAX, API_STRANGER_WAIT, API_STRANGERS_MAX,
 };
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
+use engine::Complaints;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -6,8 +6,8 @@ mod by_name;
 
 use super::{Shell, disks};
 use crate::api::types::{DiskView, HostSummary, HostView};
-use crate::failure::{Code, Failure};
 use clap::{Args, ValueEnum};
+use failure::{Code, Failure};
 use frontends::nbd;
 use serde::Serialize;
 use std::path::PathBuf;

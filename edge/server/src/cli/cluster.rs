@@ -6,8 +6,8 @@ use super::upgrade::{self, UpgradeOptions};
 use super::{Shell, seconds, text};
 use crate::api::types::{BalanceView, ChangeSettings, DirectoryMemberView, DirectoryView, MemberRole};
 use crate::directory::shared::record::{BalanceMode, ClusterSettings};
-use crate::failure::Failure;
 use clap::{Subcommand, ValueEnum};
+use failure::Failure;
 
 /// What can be done with the cluster as a whole.
 #[derive(Debug, Subcommand)]

@@ -7,9 +7,9 @@ use crate::api::types::{
     HostDevicesView, HostShareView, HostView, KeepDevice, RemovedDevice, ReplaceDevice, ReplacementView,
     SpaceView,
 };
-use crate::failure::Failure;
 use base::units::format_bytes;
 use clap::{Args, Subcommand};
+use failure::Failure;
 use std::path::PathBuf;
 
 /// What can be done with devices.
@@ -212,7 +212,7 @@ async fn remove(shell: &mut Shell<'_>, device: &str, group: bool) -> Result<(), 
     let path = std::path::absolute(device).map(|path| path.display().to_string()).unwrap_or_default();
     let found = devices.iter().find(|found| found.id == device || found.path == path);
     let Some(found) = found else {
-        return Err(Failure::new(crate::failure::Code::NotFound, format!("there is no device `{device}`"))
+        return Err(Failure::new(failure::Code::NotFound, format!("there is no device `{device}`"))
             .hint("see `drystone device list`"));
     };
     let removed: RemovedDevice =

@@ -7,9 +7,9 @@ use crate::api::types::{
     HistogramsView, LatencyView, RateView,
 };
 use crate::client::escaped;
-use crate::failure::Failure;
 use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
+use failure::Failure;
 use std::path::PathBuf;
 
 /// What can be done with disks.

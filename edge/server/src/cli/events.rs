@@ -2,8 +2,8 @@
 
 use super::{Shell, seconds};
 use crate::api::types::{EventQuery, EventView, EventsView};
-use crate::failure::{Code, Failure};
 use clap::Args;
+use failure::{Code, Failure};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 

@@ -3,8 +3,8 @@
 use super::{Shell, seconds, text};
 use crate::api::types::{FindingView, GroupHealthView, HealthView, MakeSilence, SilenceView};
 use crate::client::{Client, escaped};
-use crate::failure::{Code, Failure};
 use clap::{Args, Subcommand};
+use failure::{Code, Failure};
 use std::time::SystemTime;
 
 /// Options of `health`.

@@ -10,9 +10,9 @@ use crate::api::types::{
 };
 use crate::client::Client;
 use crate::demo::{self, Action};
-use crate::failure::Failure;
 use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
+use failure::Failure;
 use std::path::PathBuf;
 
 /// What can be done with hosts.
@@ -148,7 +148,7 @@ pub async fn order(shell: &mut Shell<'_>, options: &OrderOptions) -> Result<(), 
     let client = Client::Unix(demo::socket(&folder));
     let path = format!("/demo/v1/hosts/{}/{}", options.name, options.action.name());
     let done: String = client.post(&path, &()).await.map_err(|failure| match failure.code {
-        crate::failure::Code::Unreachable => {
+        failure::Code::Unreachable => {
             failure.hint("start one with `drystone demo --hosts N`, or name its folder")
         }
         _ => failure,

@@ -3,9 +3,9 @@
 //! Hidden: packages ask for it when they are made.
 
 use super::examples;
-use crate::failure::Failure;
 use clap::Args;
 use clap_complete::shells::{Bash, Fish, Zsh};
+use failure::Failure;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,7 @@
 use super::{Cli, Command, find_api, user_data_dir};
 use crate::api::types::{CreateDisk, DiskView, EventQuery, EventView, EventsView, HistogramsView};
 use crate::client::Client;
-use crate::failure::{Code, Failure};
+use failure::{Code, Failure};
 use http_body_util::Full;
 use hyper::Request;
 use hyper::header::{CONTENT_TYPE, HOST};

@@ -14,13 +14,13 @@ use crate::control::random_bits;
 use crate::control::start::directory_path;
 use crate::directory::HostStore;
 use crate::directory::shared::InEtcd;
-use crate::engine::Listen;
-use crate::failure::{Code, Failure};
 use crate::founding::{Founding, disks_of};
 use crate::lock::{self, Lock};
 use crate::security;
 use base::HostId;
 use clap::{Args, Subcommand};
+use engine::Listen;
+use failure::{Code, Failure};
 use std::path::{Path, PathBuf};
 use trust::{Identity, JoinToken, KeyPair, Store};
 
@@ -243,7 +243,7 @@ pub async fn join(shell: &mut Shell<'_>, options: &JoinOptions) -> Result<(), Fa
     if identity_store.has_identity() && !options.replace {
         let credentials = identity_store.load_credentials();
         let credentials =
-            credentials.map_err(|error| security::failed("read this host's identity", &error))?;
+            credentials.map_err(|error| Failure::because("read this host's identity", &error))?;
         return Err(Failure::refused(format!("this host is {} already", credentials.identity()))
             .hint(format!("start it with `drystone host --config {}`; if its certificate has expired: `--replace` and a token made with `--again`", options.config.display())));
     }
@@ -347,11 +347,11 @@ async fn redeem(
 ) -> Result<(Identity, JoinToken, Vec<String>), Failure> {
     let token: JoinToken =
         token.parse().map_err(|error: trust::TokenError| Failure::usage(error.to_string()))?;
-    let key = KeyPair::generate().map_err(|error| security::failed("make a key", &error))?;
+    let key = KeyPair::generate().map_err(|error| Failure::because("make a key", &error))?;
     let request = JoinRequest {
         token: token.id.to_string(),
         secret: token.secret.to_text(),
-        request: key.signing_request().map_err(|error| security::failed("make a key", &error))?,
+        request: key.signing_request().map_err(|error| Failure::because("make a key", &error))?,
         host,
     };
     let mut last = Failure::new(Code::Unreachable, "the token names no host");

@@ -2,8 +2,8 @@
 
 use super::{Shell, text};
 use crate::api::types::{CreatePolicy, PolicyView};
-use crate::failure::Failure;
 use clap::Subcommand;
+use failure::Failure;
 use placement::RULES;
 
 /// What can be done with policies.

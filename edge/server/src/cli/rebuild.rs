@@ -2,8 +2,8 @@
 
 use super::{Shell, text};
 use crate::api::types::{RebuildDirectory, RebuildDisk, RebuildHost, RebuildView};
-use crate::failure::Failure;
 use clap::Args;
+use failure::Failure;
 
 /// Options of `cluster rebuild-directory`.
 #[derive(Debug, Clone, Args)]

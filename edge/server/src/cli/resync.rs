@@ -2,8 +2,8 @@
 
 use super::{Shell, text};
 use crate::api::types::{ComponentResyncView, ResyncsView};
-use crate::failure::Failure;
 use base::units::format_bytes;
+use failure::Failure;
 
 /// Shows it.
 ///

@@ -110,7 +110,7 @@ fn addresses_of_the_api_are_read_as_people_write_them() {
         let nobody = || panic!("no identity is needed for {text}");
         assert_eq!(Client::parse(text, nobody).expect(text).to_string(), expected);
     }
-    let nobody = || Err(crate::failure::Failure::refused("who are you"));
+    let nobody = || Err(failure::Failure::refused("who are you"));
     Client::parse("nonsense", nobody).expect_err("no address");
     let failure = Client::parse("https://10.0.0.1:7443", nobody).expect_err("nobody");
     assert_eq!(failure.error, "who are you");

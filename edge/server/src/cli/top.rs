@@ -5,8 +5,8 @@ mod screen;
 
 use super::Shell;
 use crate::api::types::TopView;
-use crate::failure::Failure;
 use clap::Args;
+use failure::Failure;
 use keys::{Key, RawTerminal, read_keys};
 use rustix::termios::tcgetwinsize;
 use screen::{Next, Screen, Size, TopSort};

@@ -2,8 +2,8 @@
 
 use super::{Shell, text};
 use crate::api::types::{HostVersionsView, VersionsView};
-use crate::failure::Failure;
 use clap::Args;
+use failure::Failure;
 
 /// Options of `cluster upgrade`.
 #[derive(Debug, Clone, Args)]

@@ -2,9 +2,9 @@
 
 use super::{Shell, size, text};
 use crate::api::types::{AddHost, ForecastView, HostSpaceView, OutlookView, SetPolicy, WhatIf};
-use crate::failure::Failure;
 use base::units::format_bytes;
 use clap::{Args, Subcommand};
+use failure::Failure;
 
 /// What can be asked.
 #[derive(Debug, Subcommand)]

@@ -8,11 +8,11 @@ use crate::control::now_seconds;
 use crate::directory::BEFORE_ALL;
 use crate::directory::shared::record::ClusterDisk;
 use crate::directory::shared::{Change, Outcome, unwritten};
-use crate::engine::{ClusterState, Command, FoundDisk, HostState};
-use crate::failure::{Code, Failure};
 use ::cluster::{Adopted, DiskState, Found};
 use base::NodeId;
 use diskgroup::ComponentState;
+use engine::{ClusterState, Command, FoundDisk, HostState};
+use failure::{Code, Failure};
 use std::collections::BTreeSet;
 
 impl Cluster {

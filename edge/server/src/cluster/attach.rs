@@ -8,12 +8,12 @@ use super::Cluster;
 use crate::api::types::LocalView;
 use crate::directory::shared::record::{Attached, ClusterDisk};
 use crate::directory::shared::{Outcome, unwritten};
-use crate::engine::{ClusterCommand, ClusterState, Command, EngineError, Ticket, Visitor};
 use crate::events::Kind;
-use crate::failure::Failure;
 use crate::limits::{ATTACH_HOLD, ATTACH_PERIOD, ATTACH_POLL, HOST_ANSWER_WAIT, KEEP_PAUSE};
 use ::cluster::{Admission, Claim, Liveness, enter, leave};
 use base::{DiskId, HostId};
+use engine::{ClusterCommand, ClusterState, Command, EngineError, Ticket, Visitor};
+use failure::Failure;
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -234,7 +234,7 @@ impl Cluster {
         let record = view.disks.get(&disk).map(|disk| &disk.record);
         match record.is_none_or(|record| record.access.admits(visitor.guest(), self.me)) {
             true => Ok(()),
-            false => Err(crate::engine::not_named(&self.disk_name(disk))),
+            false => Err(engine::not_named(&self.disk_name(disk))),
         }
     }
 
@@ -347,7 +347,7 @@ impl Cluster {
             }
             Outcome::Unwritten { why } => Err(unwritten(why)),
             Outcome::Unknown => {
-                Err(Failure::new(crate::failure::Code::Unreachable, "the directory does not answer"))
+                Err(Failure::new(failure::Code::Unreachable, "the directory does not answer"))
             }
         }
     }

@@ -5,12 +5,12 @@
 
 use super::Cluster;
 use crate::control::blocking_seed;
-use crate::engine::{ClusterState, DeviceState, HostState};
 use crate::events::Kind;
-use crate::failure::{Code, Failure};
 use ::cluster::limits::DAMAGED_BLOCKS_MAX;
 use ::cluster::{Assessment, Effort, Leaving, Maintenance, Pace, Progress, assess_device, emptying};
 use base::{DeviceId, HostId};
+use engine::{ClusterState, DeviceState, HostState};
+use failure::{Code, Failure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

@@ -7,14 +7,14 @@ use super::gather::owner_state;
 use super::{Cluster, Locals, View};
 use crate::control::{blocking_seed, component_ids};
 use crate::directory::shared::{Attendees, Beat, now_ns};
-use crate::engine::{ClusterCommand, ClusterState, Command};
-use crate::failure::Failure;
 use crate::limits::{BALANCE_PERIOD, BEAT_OWNED_MAX, BEAT_PERIOD, KEEP_PAUSE, SIZES_LIFE};
 use ::cluster::{
     Action, Attendance, Balancer, Directory, DiskRecord, Known, LinkReport, Links, Liveness, Maintenance,
     Repairs, RoomWatch, SlowWatch, StandIns, progress,
 };
 use base::{ComponentId, DiskId, HostId};
+use engine::{ClusterCommand, ClusterState, Command};
+use failure::Failure;
 use replication::Standing;
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};

@@ -6,8 +6,8 @@ use super::Cluster;
 use crate::api::types::NOT_EMPTIED;
 use crate::directory::shared::record::ClusterHost;
 use crate::directory::shared::{Change, Outcome};
-use crate::failure::{Code, Failure};
 use ::cluster::{Maintenance, Mode};
+use failure::{Code, Failure};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -7,10 +7,10 @@ use super::Cluster;
 use crate::control::{Place, in_use};
 use crate::directory::shared::record::{Attached, ClusterDisk};
 use crate::directory::shared::{Outcome, unwritten};
-use crate::failure::{Code, Failure};
 use crate::limits::{ATTACH_POLL, DELETION_POLL, DETACH_WAIT};
 use ::cluster::{Access, Claim, DiskState};
 use base::{DiskId, HostId};
+use failure::{Code, Failure};
 use std::time::Instant;
 
 /// How often a change is tried again that another one came before.

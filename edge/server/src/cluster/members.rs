@@ -13,10 +13,10 @@ use crate::directory::shared::record::{
     revoked_key, set, token_key,
 };
 use crate::directory::shared::{Change, Outcome, unwritten};
-use crate::failure::{Code, Failure};
 use crate::limits::{AUTHORITY_WAIT, DIRECTORY_RETRY, PEOPLE_KEPT, REMOVAL_WAIT, RENEWAL_PERIOD, TOKENS_MAX};
 use crate::security::{self, Security};
 use base::HostId;
+use failure::{Code, Failure};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use trust::{
@@ -393,7 +393,7 @@ impl Cluster {
         let name = security::name("drystone")?;
         let now = SystemTime::now();
         let made = Authority::create(security.cluster(), &name, now)
-            .map_err(|error| security::failed("make an authority", &error))?;
+            .map_err(|error| Failure::because("make an authority", &error))?;
         let fingerprint = made.fingerprint().to_string();
         let (version, mut record) = self.authorities().await?;
         if record.authorities.len() >= trust::ANCHORS_MAX {
@@ -554,8 +554,8 @@ impl Cluster {
 
     /// Asks the keepers for another certificate, the newest authority's first.
     async fn take_certificate(&self, security: &Arc<Security>) -> Result<(), Failure> {
-        let key = KeyPair::generate().map_err(|error| security::failed("make a key", &error))?;
-        let request = key.signing_request().map_err(|error| security::failed("make a key", &error))?;
+        let key = KeyPair::generate().map_err(|error| Failure::because("make a key", &error))?;
+        let request = key.signing_request().map_err(|error| Failure::because("make a key", &error))?;
         let body = crate::api::types::CertificateRequest {
             request,
             addresses: security::addresses_of(&self.config()),

@@ -9,13 +9,13 @@ use crate::config::MemberPlace;
 use crate::control::blocking;
 use crate::directory::shared::Shared;
 use crate::events::Kind;
-use crate::failure::Failure;
 use crate::limits::{MEMBER_FAILURES_TOLD, MEMBER_GONE_LOOKS, MEMBER_LOOK_PERIOD, MEMBER_RESTART_PAUSE};
 use crate::managed;
 use ::cluster::{Hosts, MemberStep, Seat, next_member_step};
 use base::HostId;
 use etcd::Member;
 use etcd::process::{Supervisor, url_of};
+use failure::Failure;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 

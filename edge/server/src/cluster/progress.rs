@@ -1,7 +1,7 @@
 //! How fast components are brought up to date: from the last few samples of what was copied.
 
-use crate::engine::ClusterState;
 use base::ComponentId;
+use engine::ClusterState;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 

@@ -14,10 +14,10 @@ use crate::directory::shared::record::{
 };
 use crate::directory::shared::{ClusterRecord, Entry, Ground, InEtcd};
 use crate::events::Kind;
-use crate::failure::{Code, Failure};
 use crate::limits::COPY_WAIT;
 use ::cluster::{Kept, Listed, Obstacle, Rebuilt, Restored, Testimony, rebuild};
 use base::{ComponentId, DiskId, HostId};
+use failure::{Code, Failure};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,7 +59,7 @@ impl Cluster {
         // Sealed first: what the components promise after that is from before that, or from the new directory.
         let copy = self.copy().and_then(|copy| crate::control::blocking(|| copy.contents(seals)));
         let state = self.state().await?;
-        let promised = |(id, held): (&ComponentId, &crate::engine::HeldComponent)| PromisedView {
+        let promised = |(id, held): (&ComponentId, &engine::HeldComponent)| PromisedView {
             component: id.to_string(),
             disk: held.disk.to_string(),
             promised: held.promised,

@@ -3,9 +3,9 @@
 use super::status::pace_of;
 use super::{Cluster, Locals};
 use crate::api::types::{ComponentResyncView, DiskResyncView, ResyncView, ResyncsView};
-use crate::engine::ClusterState;
 use ::cluster::{DiskRecord, Resync, explain_disk, resyncs};
 use base::{ComponentId, DiskId};
+use engine::ClusterState;
 
 impl Cluster {
     /// All disks of which a component does not count.

@@ -3,7 +3,7 @@
 use super::Cluster;
 use crate::directory::shared::record::{ClusterSettings, SETTINGS, SILENCES, Silences};
 use crate::directory::shared::{Outcome, unwritten};
-use crate::failure::{Code, Failure};
+use failure::{Code, Failure};
 
 /// How often a change is tried again that another one came before.
 const ATTEMPTS: usize = 5;

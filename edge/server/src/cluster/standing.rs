@@ -4,8 +4,8 @@
 use super::Cluster;
 use crate::config::Config;
 use crate::directory::shared::{Copied, Shared};
-use crate::failure::Failure;
 use crate::security::Security;
+use failure::Failure;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 

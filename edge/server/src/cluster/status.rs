@@ -2,13 +2,13 @@
 
 use super::{Cluster, Locals};
 use crate::api::types::BalanceView;
-use crate::engine::ClusterState;
 use ::cluster::{
     Absence, Code, Condition, DiskRecord, Finding, Holder, Known, Lifespan, Liveness, Maintenance,
     Provisioned, Reason, Subject, Surroundings, UNKNOWN_TIME, condition, explain_disk, findings, progress,
 };
 use base::units::format_bytes;
 use base::{DiskId, HostId};
+use engine::ClusterState;
 use placement::Balance;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -7,9 +7,9 @@ use crate::api::types::{HostVersionsView, VersionsView};
 use crate::directory::shared::record::{ClusterHost, Program};
 use crate::directory::shared::{Change, Outcome, unwritten};
 use crate::events::Kind;
-use crate::failure::{Code, Failure};
 use ::cluster::{Level, Levels, Raise, RecordLevels};
 use base::HostId;
+use failure::{Code, Failure};
 
 impl Cluster {
     /// Which releases the hosts run, what they understand, and what stands in the way of the next level.

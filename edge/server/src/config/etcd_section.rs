@@ -1,7 +1,7 @@
 //! `[cluster.etcd]` of a configuration: an etcd that exists, or one that the cluster runs for itself.
 
 use super::any_loopback_port;
-use crate::failure::Failure;
+use failure::Failure;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -90,7 +90,7 @@ fn what_makes_no_sense_is_refused_with_key_and_line() {
         for part in expected {
             assert!(failure.error.contains(part), "{text}\nsaid: {}\nwithout: {part}", failure.error);
         }
-        assert_eq!(failure.code, crate::failure::Code::Usage);
+        assert_eq!(failure.code, failure::Code::Usage);
     }
 }
 

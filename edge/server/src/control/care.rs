@@ -8,12 +8,12 @@ use crate::api::types::{
 use crate::cluster::FoundDevice;
 use crate::directory::shared::record::{ClusterHost, ClusterSettings};
 use crate::events::Kind;
-use crate::failure::Failure;
 use crate::limits::{DELETION_POLL, LEAVE_WAIT};
 use ::cluster::limits::REPLACEMENTS_PER_HOST_MAX;
 use ::cluster::{Assessment, Condition, Evens, Fate, Maintenance, Mode, Question, what_if};
 use base::HostId;
 use clap::ValueEnum;
+use failure::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 

@@ -10,11 +10,11 @@ use crate::api::types::{
 };
 use crate::cluster::{HostCondition, Locals, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
-use crate::engine::ClusterState;
-use crate::failure::Failure;
 use ::cluster::{Claim, Condition, DeviceState, Holder};
 use base::units::format_bytes;
 use base::{ComponentId, DiskId, HostId, NodeId};
+use engine::ClusterState;
+use failure::Failure;
 use replication::{Member, Standing};
 use std::collections::BTreeMap;
 use std::sync::Arc;

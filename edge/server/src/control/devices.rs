@@ -7,11 +7,11 @@ use crate::api::types::{AddDevices, AddedDevices, DeviceView, EvacuateDevice, Ev
 use crate::cluster::FoundDevice;
 use crate::config::check_group;
 use crate::directory::{DiskEntry, State};
-use crate::engine::{Command, Create, DeviceState, GroupSpec, Lost};
 use crate::events::Kind;
-use crate::failure::{Code, Failure};
 use ::cluster::Leaving;
 use base::GroupId;
+use engine::{Command, Create, DeviceState, GroupSpec, Lost};
+use failure::{Code, Failure};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -3,12 +3,12 @@
 use super::Control;
 use crate::api::types::{ChangeDisk, CreateDisk, DeleteDisk, DiskSummary, DiskView};
 use crate::directory::DiskEntry;
-use crate::engine::{DiskLock, DiskRecord};
 use crate::events::Kind;
-use crate::failure::{Code, Failure};
 use crate::limits::DISKS_MAX;
 use crate::name::check_name;
 use base::units::{SECTOR_SIZE, format_bytes};
+use engine::{DiskLock, DiskRecord};
+use failure::{Code, Failure};
 use std::sync::Arc;
 
 impl Control {

@@ -3,7 +3,7 @@
 use super::Control;
 use crate::api::types::{EventQuery, EventView, EventsView};
 use crate::events::{check, merged};
-use crate::failure::Failure;
+use failure::Failure;
 
 impl Control {
     /// What happened on this host, and to the disks that it owned; oldest first.

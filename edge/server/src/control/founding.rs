@@ -5,9 +5,9 @@ use crate::api::doors::Bound;
 use crate::api::types::{EtcdChoice, FoundCluster, FoundedView};
 use crate::config::Config;
 use crate::events::Kind;
-use crate::failure::{Code, Failure};
 use crate::founding::Founding;
 use crate::security;
+use failure::{Code, Failure};
 use std::path::Path;
 
 impl Control {

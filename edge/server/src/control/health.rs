@@ -1,10 +1,10 @@
 //! What a host tells of its devices for health, and events of findings that come and go.
 
 use super::Control;
-use crate::engine::{DeviceState, HostState};
 use crate::events::Kind;
 use crate::limits::HEALTH_PERIOD;
 use ::cluster::{DamagedDevice, DeviceReports, Finding, Severity, Subject, Turn, Watch};
+use engine::{DeviceState, HostState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Weak;
 

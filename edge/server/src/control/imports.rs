@@ -8,12 +8,12 @@ use super::locks::LockedDisk;
 use super::{Control, nbd_address, random_bits};
 use crate::api::types::{BeginImport, DiskView, EndImport, ImportView};
 use crate::directory::State;
-use crate::engine::DiskLock;
 use crate::events::Kind;
-use crate::failure::{Code, Failure};
 use crate::limits::{IMPORT_IDLE_WAIT, IMPORT_POLL, REASON_LENGTH_MAX};
 use base::DiskId;
 use base::units::format_bytes;
+use engine::DiskLock;
+use failure::{Code, Failure};
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 

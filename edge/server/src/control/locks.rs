@@ -4,11 +4,11 @@
 
 use super::Control;
 use crate::cluster::lock::BeforeLock;
-use crate::engine::{Command, DiskLock, DiskRecord, Locking};
 use crate::events::Kind;
-use crate::failure::{Code, Failure};
 use crate::limits::{ATTACH_POLL, DETACH_WAIT};
 use base::{DiskId, HostId};
+use engine::{Command, DiskLock, DiskRecord, Locking};
+use failure::{Code, Failure};
 use std::sync::PoisonError;
 use std::time::Instant;
 

@@ -8,9 +8,9 @@ use crate::api::types::{
 };
 use crate::cluster::members::fingerprint_of;
 use crate::directory::shared::record::AuthorityRecord;
-use crate::failure::{Code, Failure};
 use crate::limits::TOKEN_LIFETIME;
 use crate::security;
+use failure::{Code, Failure};
 use std::time::Duration;
 use trust::{Certificate, Identity, Purpose, Role};
 

@@ -4,9 +4,9 @@ use super::Control;
 use crate::api::types::{CreatePolicy, PolicyView};
 use crate::directory::PolicyEntry;
 use crate::events::Kind;
-use crate::failure::{Code, Failure};
 use crate::limits::POLICIES_MAX;
 use crate::name::check_name;
+use failure::{Code, Failure};
 use placement::{Policy, RULES};
 use std::collections::BTreeMap;
 

@@ -7,11 +7,11 @@
 use super::{Control, blocking};
 use crate::api::types::{ReplaceDevice, ReplacementView};
 use crate::directory::{DiskEntry, GroupEntry};
-use crate::engine::{self, Command, Create, DeviceState, GroupSpec, HostState, Lost};
 use crate::events::Kind;
-use crate::failure::{Code, Failure};
 use base::{DeviceId, GroupId};
 use diskgroup::format::superblock::MEMBERS_MAX;
+use engine::{self, Command, Create, DeviceState, GroupSpec, HostState, Lost};
+use failure::{Code, Failure};
 use replication::Standing;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

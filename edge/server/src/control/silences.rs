@@ -5,10 +5,10 @@ use crate::api::access::{ON_HOST, asked_by};
 use crate::api::types::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
 use crate::directory::shared::record::{Silences, StoredSilence};
 use crate::events::Kind;
-use crate::failure::{Code as FailureCode, Failure};
 use crate::limits::{REASON_LENGTH_MAX, SILENCE_MAX, SILENCES_MAX};
 use ::cluster::{Code, Finding, Group, Severity, Silence, silenced};
 use base::Instant;
+use failure::{Code as FailureCode, Failure};
 
 impl Control {
     /// What is wrong with the cluster.

@@ -2,10 +2,10 @@
 
 use super::Control;
 use crate::api::types::{AllDevicesView, DeviceView, HostDevicesView, HostShareView, SpaceView};
-use crate::failure::Failure;
 use ::cluster::Provisioned;
 use base::HostId;
 use base::units::format_bytes;
+use failure::Failure;
 
 impl Control {
     /// Space of the cluster.

@@ -11,11 +11,11 @@ use super::{Control, listen_text, now_seconds};
 use crate::api::metrics;
 use crate::api::types::{EventQuery, SupportFile, SupportView};
 use crate::config::{Config, DirectoryPlace};
-use crate::failure::Failure;
 use crate::limits::{
     EVENTS_KEPT, SUPPORT_BYTES_MAX, SUPPORT_DISKS_MAX, SUPPORT_FILE_BYTES_MAX, SUPPORT_HISTOGRAMS_MAX,
     SUPPORT_WAIT,
 };
+use failure::Failure;
 use redact::Redactor;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::api::types::{AddDevices, ChangeDisk, CreateDisk, CreatePolicy, DeleteDisk};
-use crate::engine::EngineError;
-use crate::failure::Code;
 use crate::fake::{self, Fake};
+use engine::EngineError;
+use failure::Code;
 use tempfile::TempDir;
 
 /// A host on a folder, with the engine that it talks to.

@@ -9,11 +9,11 @@ use crate::api::types::{
 };
 use crate::cluster::{Locals, used_bytes_of};
 use crate::directory::{DiskEntry, State};
-use crate::engine::{DeviceState, DiskRecord, DiskState, GroupState, HostState, Listen};
-use crate::failure::Failure;
 use crate::limits::SAMPLES_KEPT;
 use ::cluster::without_room;
 use ::cluster::{Leaving, Progress};
+use engine::{DeviceState, DiskRecord, DiskState, GroupState, HostState, Listen};
+use failure::Failure;
 use iostats::{Operations, Statistics};
 use placement::{Breach, DeviceSpace};
 use std::collections::BTreeMap;
@@ -409,7 +409,7 @@ fn group_view(group: &GroupState, host: &HostState) -> GroupView {
     }
 }
 
-fn client_view(client: &crate::engine::ClientState) -> ClientView {
+fn client_view(client: &engine::ClientState) -> ClientView {
     ClientView {
         peer: client.peer.clone(),
         tls: client.tls,

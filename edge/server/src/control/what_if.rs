@@ -4,12 +4,12 @@ use super::{Control, blocking_seed};
 use crate::api::types::{AddHost, ForecastView, HostSpaceView, OutlookView, SetPolicy, WhatIf};
 use crate::cluster::Cluster;
 use crate::directory::shared::record::BalanceMode;
-use crate::failure::{Code, Failure};
 use crate::limits::NEW_DEVICES_MAX;
 use ::cluster::{
     Condition, Evens, Forecast, HostSpace, NewHost, Outlook, Question, View, hosts_of_domain, what_if,
 };
 use base::DiskId;
+use failure::{Code, Failure};
 
 impl Control {
     /// Says what would become of it.

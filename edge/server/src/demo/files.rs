@@ -1,7 +1,7 @@
 //! A file system image made of real files of this machine.
 
-use crate::failure::Failure;
 use base::units::MIB;
+use failure::Failure;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use tokio::process::Command;

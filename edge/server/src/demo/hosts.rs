@@ -3,7 +3,7 @@
 //! The kernel kills a host when the thread that started it ends: so nothing outlives the demo, and that thread lives as long
 //! as the demo.
 
-use crate::failure::{Code, Failure};
+use failure::{Code, Failure};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

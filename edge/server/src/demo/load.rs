@@ -2,8 +2,8 @@
 
 use super::files::run;
 use crate::api::types::{HistogramsView, LatencyView};
-use crate::failure::Failure;
 use base::units::format_bytes;
+use failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::Value;

@@ -3,7 +3,7 @@
 //! After a write that failed, as when there is no room, the store takes no other one. It is then opened anew before the next
 //! use, and holds what was stable before, with or without that write: who keeps a copy in memory reads it again.
 
-use crate::failure::Failure;
+use failure::Failure;
 use redb::{Database, DatabaseError, ReadTransaction, ReadableDatabase, WriteTransaction};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};

@@ -3,7 +3,7 @@
 //! Sizes are numbers, ids and layouts are hexadecimal, policies are their text. Fields may be added; a reader gives
 //! those that it misses a default and refuses those that it does not know, because they may change the meaning.
 
-use crate::engine::DiskRecord;
+use engine::DiskRecord;
 use layout::Layout;
 use placement::{Percent, Policy};
 use serde::{Deserialize, Serialize};

@@ -23,8 +23,8 @@ pub use remote::Remote;
 pub use serve::router;
 pub use store::{Store, put_all};
 
-use crate::failure::{Code, Failure};
 use base::ClusterId;
+use failure::{Code, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;

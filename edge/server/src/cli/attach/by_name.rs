@@ -8,8 +8,8 @@ use super::{
 };
 use crate::api::types::HostSummary;
 use crate::client::Client;
-use crate::failure::Failure;
 use crate::security;
+use failure::Failure;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};

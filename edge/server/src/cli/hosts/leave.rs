@@ -4,7 +4,7 @@ use super::{Shell, maintenance_text};
 use crate::api::types::{
     BeginMaintenance, HostSummary, HostView, MaintenanceMode, MaintenanceView, NOT_EMPTIED, RemovedHost,
 };
-use crate::failure::{Code, Failure};
+use failure::{Code, Failure};
 use std::time::Duration;
 
 /// How often it is looked how far it is.

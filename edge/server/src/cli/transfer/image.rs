@@ -4,7 +4,7 @@
 //! (a backing file, a data file, extents): whoever made the image would choose what is read of this machine. Those are refused
 //! here, before any tool opens the image, unless people ask for them. Must open nothing but the named file.
 
-use crate::failure::{Code, Failure};
+use failure::{Code, Failure};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;

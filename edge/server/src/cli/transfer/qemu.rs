@@ -6,8 +6,8 @@
 use super::image::Image;
 use crate::cli::Shell;
 use crate::client::Client;
-use crate::failure::Failure;
 use crate::security;
+use failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::io::IsTerminal;

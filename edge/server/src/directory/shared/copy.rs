@@ -6,8 +6,8 @@
 
 use super::record::HOSTS;
 use super::{Changes, Entry};
-use crate::failure::Failure;
 use crate::limits::{COPY_LAG_MAX, COPY_RETRY};
+use failure::Failure;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -8,10 +8,10 @@ use super::record::{
 };
 use super::{Attendees, Beat, Change, Changes, Contents, Copied, Entry, Heard, Outcome};
 use crate::control::blocking;
-use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_WAIT, WATCH_WAIT};
 use base::ClusterId;
 use etcd::{Committed, Error, Etcd, News, Options, Record};
+use failure::{Code, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cmp::Ordering;

@@ -5,9 +5,9 @@
 use super::etcd::{ClusterRecord, InEtcd};
 use super::record::{AUTHORITIES, Authorities, CLUSTER, ClusterSettings, HOSTS, SETTINGS};
 use super::{Change, Entry};
-use crate::failure::{Code, Failure};
 use base::{ClusterId, HostId};
 use etcd::Committed;
+use failure::{Code, Failure};
 use serde::Serialize;
 
 /// The record that is there while a directory is being rebuilt. Each step sets it from the version that the step before gave it.

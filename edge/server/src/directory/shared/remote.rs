@@ -2,8 +2,8 @@
 
 use super::{Attendees, Beat, Change, Changes, Entry, Outcome};
 use crate::client::Client;
-use crate::failure::{Code, Failure};
 use crate::limits::{DIRECTORY_WAIT, WATCH_WAIT};
+use failure::{Code, Failure};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -3,11 +3,11 @@
 use super::{Attendees, Beat, Change, Changes, Entry, Outcome, Store};
 use crate::api::Options;
 use crate::control::blocking;
-use crate::failure::Failure;
 use crate::limits::SHARED_BODY_BYTES_MAX;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

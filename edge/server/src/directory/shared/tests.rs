@@ -2,10 +2,10 @@
 
 use super::record::Authorities;
 use super::*;
-use crate::failure::Code;
 use ::cluster::Level;
 use ::etcd::testing::Members;
 use base::HostId;
+use failure::Code;
 use serde_json::json;
 use std::time::Duration;
 

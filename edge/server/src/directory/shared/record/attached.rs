@@ -6,9 +6,9 @@
 use super::super::{Change, Entry};
 use super::level::unread;
 use super::{ATTACHED, parsed, read};
-use crate::failure::Failure;
 use ::cluster::Claim;
 use base::DiskId;
+use failure::Failure;
 use serde::{Deserialize, Serialize};
 
 /// The claims of a disk, as far as they are known.

@@ -4,8 +4,8 @@
 
 use super::super::{Change, Entry};
 use super::level::{LEVEL, unread};
-use crate::failure::Failure;
 use base::HostId;
+use failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use trust::{Identity, Name, Revoked, TokenRecord};

@@ -3,9 +3,9 @@
 use super::super::{Change, Entry};
 use super::level::unread;
 use super::{HOSTS, parsed, read};
-use crate::failure::Failure;
 use ::cluster::{DeviceRecord, DeviceState, HostRecord, Leaving, Level, Maintenance, Mode, NodeRecord};
 use base::{HostId, Instant, NodeId};
+use failure::Failure;
 use serde::{Deserialize, Serialize};
 
 /// A host of the cluster.

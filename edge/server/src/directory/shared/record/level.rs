@@ -19,10 +19,10 @@
 
 use super::super::{Change, Entry};
 use super::set;
-use crate::failure::Failure;
 use crate::release::RELEASE;
 use ::cluster::{Level, Levels};
 use base::HostId;
+use failure::Failure;
 use serde::{Deserialize, Serialize};
 
 /// The lowest level that this program understands.
@@ -109,7 +109,7 @@ impl ClusterLevel {
     /// Refuses a level that this program does not understand.
     ///
     /// # Errors
-    /// [`crate::failure::Code::Refused`] with the way out.
+    /// [`failure::Code::Refused`] with the way out.
     pub fn check(self) -> Result<(), Failure> {
         self.check_for(OURS)
     }
@@ -194,7 +194,7 @@ pub fn unread(key: &str, why: impl std::fmt::Display) -> String {
 mod tests {
     use super::super::{Believed, Revocation};
     use super::*;
-    use crate::failure::Code;
+    use failure::Code;
     use serde_json::json;
 
     fn entry(key: &str, value: serde_json::Value) -> Entry {

@@ -2,8 +2,8 @@
 
 use super::super::{Change, Entry};
 use super::{SETTINGS, read};
-use crate::failure::Failure;
 use ::cluster::limits::{REPAIR_DELAY, REPLACEMENTS_MAX, REPLACEMENTS_PER_HOST_MAX};
+use failure::Failure;
 use placement::Balance;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! What people do not want to be told again for a while: one record of the cluster, and the same on a host alone.
 
 use super::super::{Change, Entry};
-use crate::failure::Failure;
 use ::cluster::{Code, Silence};
 use base::Instant;
+use failure::Failure;
 use serde::{Deserialize, Serialize};
 
 /// The record of the silences.

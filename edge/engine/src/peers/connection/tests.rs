@@ -1,7 +1,7 @@
 //! Connections without a socket between them: what one sends the other receives, in pieces of any size, encrypted or not.
 
 use super::*;
-use crate::engine::peers::PeerTls;
+use crate::peers::PeerTls;
 use base::request::Request as GuestRequest;
 use base::{ClusterId, DiskId, HostId, Random, RequestTag};
 use std::net::TcpListener;
@@ -23,7 +23,7 @@ fn tls(authority: &Authority, host: u128) -> PeerTls {
     let issued = authority.issue(&request, &grant, SystemTime::now()).expect("a certificate");
     let credentials = Credentials::new(key, &issued).expect("they fit");
     let trust = Trust::new(credentials, Anchors::of(authority).expect("one")).expect("they fit");
-    PeerTls::new(trust, crate::security::clock()).expect("a host's")
+    PeerTls::new(trust, trust::system_clock()).expect("a host's")
 }
 
 fn node(host: u128) -> NodeId {

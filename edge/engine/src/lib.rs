@@ -8,9 +8,12 @@ mod attach;
 mod client;
 mod cluster;
 mod commands;
+mod complaints;
 mod compute;
+pub mod descriptors;
 mod devices;
 mod encryption;
+mod limits;
 mod listener;
 mod overdue;
 mod peers;
@@ -24,14 +27,16 @@ pub use attach::not_named;
 pub use cluster::{
     ClusterCommand, ClusterState, Fabric, HeldComponent, Notice, Order, OrderFailure, Ticket, Visitor,
 };
+pub use complaints::Complaints;
 pub use devices::cluster_on;
-pub(crate) use devices::refusal_to_take;
+pub use devices::refusal_to_take;
 pub use peers::PeerTls;
 pub use shards::{SHARDS_MAX, start};
 
 use ::cluster::Access;
 use base::{ClusterId, DeviceId, DiskId, GroupId};
 pub use diskgroup::Lost;
+use failure::{Code, Failure};
 use frontends::Protocol;
 use layout::Layout;
 pub use node::FoundDisk;
@@ -313,11 +318,23 @@ pub enum EngineError {
     Stopped,
 }
 
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Failure {
+        let code = match error {
+            EngineError::Refused(_) => Code::Refused,
+            EngineError::Device(_) => Code::Failed,
+            EngineError::Stopped => Code::Unreachable,
+        };
+        Failure::new(code, error.to_string())
+    }
+}
+
 /// Where an answer goes.
 pub type Answer<T> = oneshot::Sender<T>;
 
 /// What the control plane may ask.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "what each command says names its fields; `answer` is where the answer goes")]
 pub enum Command {
     /// Opens (or first makes) a disk group. Devices in use by another process are refused.
     OpenGroup { spec: GroupSpec, answer: Answer<Result<GroupId, EngineError>> },

@@ -4,8 +4,8 @@
 //! is the node's.
 
 use super::secure::{Secure, SecureError};
-use crate::engine::client::is_passing;
-use crate::engine::ring::{Message as Vectors, Ring, Socket, Until};
+use crate::client::is_passing;
+use crate::ring::{Message as Vectors, Ring, Socket, Until};
 use base::{HostId, NodeId, Pool};
 use frontends::IoVec;
 use std::io::{self, Read};

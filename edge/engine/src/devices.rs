@@ -177,7 +177,7 @@ fn check_may_take(candidate: &Candidate, create: Create, members: &[DeviceId]) -
 }
 
 /// Why a device would not be taken by a group, as far as that can be told while it is in use.
-pub(crate) fn refusal_to_take(path: &Path, create: Create) -> Option<EngineError> {
+pub fn refusal_to_take(path: &Path, create: Create) -> Option<EngineError> {
     let is_block = is_block(&File::open(path).ok()?);
     let options = OpenOptions::new().read(true).custom_flags(libc::O_CLOEXEC).open(path);
     let candidate = examine(path, options.ok()?, is_block).ok()?;

@@ -109,6 +109,7 @@ impl Visitor {
 /// What the engine tells the control plane unasked. At most one commit of a disk is under way, and fetches are repeated only
 /// after their answer or a pause of the node: what waits is bounded by the disks.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "what each notice says names its fields")]
 pub enum Notice {
     /// A disk's record is to say that, if it still has that version.
     Commit { shard: u8, disk: DiskId, number: u64, expected: u64, roster: Roster },
@@ -125,6 +126,7 @@ pub enum Notice {
 
 /// What the control plane may ask.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "what each command says names its fields; `answer` is where the answer goes")]
 pub enum ClusterCommand {
     /// The nodes of the cluster, and where they listen.
     Nodes { nodes: Vec<(NodeId, SocketAddr)> },

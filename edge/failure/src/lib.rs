@@ -3,7 +3,10 @@
 //! A failure says what was found and, where there is one, the way out. Its code decides the HTTP status and the exit
 //! code, and means the same in all of them.
 
-use crate::engine::EngineError;
+#[cfg(feature = "http")]
+use axum_core::response::{IntoResponse, Response};
+#[cfg(feature = "http")]
+use http::{StatusCode, header::CONTENT_TYPE};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use utoipa::ToSchema;
@@ -30,7 +33,6 @@ pub enum Code {
 
 impl Code {
     /// All codes, for tests that go through them.
-    #[cfg(test)]
     pub const ALL: [Code; 7] = [
         Code::Failed,
         Code::Usage,
@@ -101,6 +103,17 @@ impl Failure {
         Failure::new(Code::Failed, format!("{what}: {source}"))
     }
 
+    /// It cannot be done because of an error of a library of ours: `what` is a verb phrase, and all that caused it is told.
+    pub fn because(what: impl fmt::Display, error: &dyn std::error::Error) -> Failure {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(deeper) = cause {
+            text = format!("{text}: {deeper}");
+            cause = deeper.source();
+        }
+        Failure::refused(format!("{what}: {text}"))
+    }
+
     /// The same with a way out.
     pub fn hint(mut self, hint: impl Into<String>) -> Failure {
         self.hint = Some(hint.into());
@@ -116,17 +129,6 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-impl From<EngineError> for Failure {
-    fn from(error: EngineError) -> Failure {
-        let code = match error {
-            EngineError::Refused(_) => Code::Refused,
-            EngineError::Device(_) => Code::Failed,
-            EngineError::Stopped => Code::Unreachable,
-        };
-        Failure::new(code, error.to_string())
-    }
-}
-
 impl From<placement::Refusal> for Failure {
     fn from(refusal: placement::Refusal) -> Failure {
         let code = match refusal.cause {
@@ -134,6 +136,16 @@ impl From<placement::Refusal> for Failure {
             _ => Code::Refused,
         };
         Failure::new(code, refusal.to_string()).hint(refusal.hint())
+    }
+}
+
+/// As an answer over HTTP.
+#[cfg(feature = "http")]
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let text = serde_json::to_string(&self).unwrap_or_default();
+        (status, [(CONTENT_TYPE, "application/json")], text).into_response()
     }
 }
 
