@@ -215,6 +215,11 @@ pub fn escaped(name: &str) -> String {
     escaped.collect()
 }
 
+/// Where a disk is in the API, by its name or id.
+pub fn disk_path(name: &str) -> String {
+    format!("/api/v1/disks/{}", escaped(name))
+}
+
 /// Why one side refused the other, if an error tells of that.
 pub fn refusal_in(error: &io::Error) -> Option<Refusal> {
     Refusal::of(error.get_ref()?.downcast_ref::<rustls::Error>()?)

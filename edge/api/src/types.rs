@@ -5,6 +5,7 @@
 
 mod attaching;
 mod care;
+mod devices;
 mod directory;
 mod events;
 mod health;
@@ -23,6 +24,7 @@ pub use care::{
     BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, EvacuateDevice, EvacuationView, FateView,
     FullnessView, KeepDevice, MaintenanceMode, MaintenanceView, NOT_EMPTIED, RemovedHost, TouchedView,
 };
+pub use devices::{AllDevicesView, DeviceView, HostDevicesView};
 pub use directory::{DirectoryMemberView, DirectoryView, MemberRole};
 pub use events::{EventQuery, EventView, EventsView};
 pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
@@ -38,7 +40,7 @@ pub use rebuild::{
 };
 pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
 pub use settings::{BalanceMode, SettingsView};
-pub use space::{AllDevicesView, HostDevicesView, HostShareView, SpaceView};
+pub use space::{HostShareView, SpaceView};
 pub use support::{SupportFile, SupportView};
 pub use versions::{HostVersionsView, VersionsView};
 pub use what_if::{AddHost, ForecastView, HostSpaceView, OutlookView, SetPolicy, WhatIf};
@@ -263,47 +265,6 @@ pub struct GroupView {
     pub scrub_rounds: u64,
     /// Its devices.
     pub devices: Vec<DeviceView>,
-}
-
-/// A device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct DeviceView {
-    /// Identity.
-    pub id: String,
-    /// Where it was opened.
-    pub path: String,
-    /// Its disk group.
-    pub group: String,
-    /// `log`, `capacity` or `log+capacity`.
-    pub role: String,
-    /// Size.
-    pub size: u64,
-    /// Bytes that extents can take in all.
-    pub capacity_bytes: u64,
-    /// Bytes in extents that are taken.
-    pub used_bytes: u64,
-    /// Bytes promised to reservations and not taken.
-    pub reserved_bytes: u64,
-    /// Components that stand on it.
-    pub component_count: u32,
-    /// Components that it can hold in all.
-    pub component_count_max: u32,
-    /// Why it is out of service, if it is.
-    pub failure: Option<String>,
-    /// Blocks found damaged since the start: checksums that did not match, and blocks that could not be read.
-    pub damaged_blocks: u64,
-    /// Blocks that failed reads since the start (bad sectors).
-    #[serde(default)]
-    pub read_errors: u64,
-    /// How far it is on its way to be empty, and why it is to be; nothing when it is not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub leaving: Option<String>,
-    /// Seconds in which requests were under way, since its group was opened.
-    #[serde(default)]
-    pub busy_seconds: f64,
-    /// Requests that ended since then. The time for one of them does not grow with how many are under way at once.
-    #[serde(default)]
-    pub requests: u64,
 }
 
 /// A device that takes the place of another.

@@ -3,7 +3,8 @@
 use super::members::{self, CertificateCommand, InitOptions};
 use super::rebuild::{self, RebuildOptions};
 use super::upgrade::{self, UpgradeOptions};
-use super::{Shell, seconds, text};
+use crate::shell::{Shell, seconds};
+use crate::text;
 use api::types::{
     BalanceMode, BalanceView, ChangeSettings, DirectoryMemberView, DirectoryView, MemberRole, SettingsView,
 };

@@ -1,6 +1,6 @@
 //! What the command line knows of a demo: how it is started, and orders to its hosts.
 
-use crate::Shell;
+use crate::shell::Shell;
 use api::Client;
 use api::identity::user_data_dir;
 use clap::{Args, Subcommand};

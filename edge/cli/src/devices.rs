@@ -1,7 +1,8 @@
 //! `device` and `status`.
 
 use super::sorting::DeviceSort;
-use super::{Shell, size, text};
+use crate::shell::{Shell, size};
+use crate::text;
 use api::types::{
     AddDevices, AddedDevices, AllDevicesView, DeviceView, DirectoryView, EvacuateDevice, EvacuationView,
     HostDevicesView, HostShareView, HostView, KeepDevice, RemovedDevice, ReplaceDevice, ReplacementView,

@@ -1,8 +1,8 @@
 //! `disk`.
 
-use super::transfer::Format;
-use super::{Shell, seconds, size, text, transfer};
-use api::client::escaped;
+use crate::shell::{Shell, seconds, size};
+use crate::{text, transfer};
+use api::client::disk_path;
 use api::types::{
     AllowedView, AttachedView, BucketView, ChangeDisk, CreateDisk, DiskSummary, DiskView, HistogramView,
     HistogramsView, LatencyView, RateView,
@@ -10,7 +10,6 @@ use api::types::{
 use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
 use failure::Failure;
-use std::path::PathBuf;
 
 /// What can be done with disks.
 #[derive(Debug, Subcommand)]
@@ -89,9 +88,9 @@ pub enum DiskCommand {
         detach_clients: bool,
     },
     /// Import a disk image (raw, qcow2, …) into a disk, which is created if it does not exist.
-    Import(ImportOptions),
+    Import(transfer::ImportOptions),
     /// Export a disk to an image file.
-    Export(ExportOptions),
+    Export(transfer::ExportOptions),
     /// Show the I/O histograms of a disk.
     Histogram(HistogramOptions),
 }
@@ -189,42 +188,6 @@ pub struct AllowOptions {
     anybody: bool,
 }
 
-/// Options of `disk import`.
-#[derive(Debug, Args)]
-pub struct ImportOptions {
-    /// Name of the disk.
-    pub name: String,
-    /// Image file to read.
-    pub file: PathBuf,
-    /// Format of the image [default: by the extension of the file, never by its content].
-    #[arg(long, value_enum)]
-    pub format: Option<Format>,
-    /// Read also the other files that the image names: backing files, data files, extents.
-    #[arg(long)]
-    pub with_backing: bool,
-    /// Policy of a disk that is created.
-    #[arg(long)]
-    pub policy: Option<String>,
-    /// Name of the disk: confirms that the data of an existing disk is overwritten.
-    #[arg(long, value_name = "NAME")]
-    pub confirm: Option<String>,
-    /// End the connections of clients that have the disk, at any host.
-    #[arg(long)]
-    pub detach_clients: bool,
-}
-
-/// Options of `disk export`.
-#[derive(Debug, Args)]
-pub struct ExportOptions {
-    /// Name of the disk.
-    pub name: String,
-    /// Image file to create; it must not exist.
-    pub file: PathBuf,
-    /// Format of the image.
-    #[arg(long, value_enum, default_value = "raw")]
-    pub format: Format,
-}
-
 /// Options of `disk histogram`.
 #[derive(Debug, Args)]
 pub struct HistogramOptions {
@@ -259,7 +222,7 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
             shell.show(&disks, |disks| disk_table(disks))
         }
         DiskCommand::Show { name } => {
-            let disk: DiskView = shell.client.get(&path(&name)).await?;
+            let disk: DiskView = shell.client.get(&disk_path(&name)).await?;
             shell.show(&disk, disk_text)
         }
         DiskCommand::Resize { name, size, confirm, detach_clients } => {
@@ -267,24 +230,24 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
         }
         DiskCommand::Rename { name, new_name } => {
             let request = ChangeDisk { name: Some(new_name), ..ChangeDisk::default() };
-            let disk: DiskView = shell.client.patch(&path(&name), &request).await?;
+            let disk: DiskView = shell.client.patch(&disk_path(&name), &request).await?;
             shell.show(&disk, |disk| format!("renamed {name} to {}", disk.summary.name))
         }
         DiskCommand::Set { name, setting: DiskSetting::ReadOnly, value } => {
             let request = ChangeDisk { read_only: Some(value == Switch::On), ..ChangeDisk::default() };
-            let disk: DiskView = shell.client.patch(&path(&name), &request).await?;
+            let disk: DiskView = shell.client.patch(&disk_path(&name), &request).await?;
             let access = if disk.summary.read_only { "only be read" } else { "be read and written" };
             shell.show(&disk, |disk| format!("{} may {access} from now on", disk.summary.name))
         }
         DiskCommand::Set { name, setting: DiskSetting::Share, value } => {
             let request = ChangeDisk { share: Some(value == Switch::On), ..ChangeDisk::default() };
-            let disk: DiskView = shell.client.patch(&path(&name), &request).await?;
+            let disk: DiskView = shell.client.patch(&disk_path(&name), &request).await?;
             let hosts = if disk.summary.share { "several hosts" } else { "one host" };
             shell.show(&disk, |disk| format!("{hosts} at a time may have {} from now on", disk.summary.name))
         }
         DiskCommand::Resolve { name, keep, confirm } => {
             let request = ChangeDisk { keep: Some(keep.clone()), confirm, ..ChangeDisk::default() };
-            let disk: DiskView = shell.client.patch(&path(&name), &request).await?;
+            let disk: DiskView = shell.client.patch(&disk_path(&name), &request).await?;
             shell.show(&disk, |disk| {
                 format!(
                     "the copies of {} on {keep} are kept; the others are filled from them",
@@ -295,7 +258,7 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
         DiskCommand::Allow(AllowOptions { name, person, host, anybody }) => {
             let allowed = AllowedView { anybody, people: person, hosts: host };
             let request = ChangeDisk { allowed: Some(allowed), ..ChangeDisk::default() };
-            let disk: DiskView = shell.client.patch(&path(&name), &request).await?;
+            let disk: DiskView = shell.client.patch(&disk_path(&name), &request).await?;
             shell.show(&disk, |disk| {
                 format!(
                     "{} may be attached by {} from now on",
@@ -313,18 +276,13 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
     }
 }
 
-/// Where a disk is in the API.
-pub fn path(name: &str) -> String {
-    format!("/api/v1/disks/{}", escaped(name))
-}
-
 async fn resize(
     shell: &mut Shell<'_>,
     name: &str,
     size: u64,
     (confirm, detach_clients): (Option<String>, bool),
 ) -> Result<(), Failure> {
-    let before: DiskView = shell.client.get(&path(name)).await?;
+    let before: DiskView = shell.client.get(&disk_path(name)).await?;
     let is_smaller = size < before.summary.size;
     let confirm = match is_smaller {
         true => {
@@ -339,7 +297,7 @@ async fn resize(
         detach_clients: detach_clients && is_smaller,
         ..ChangeDisk::default()
     };
-    let disk: DiskView = shell.client.patch(&path(name), &request).await?;
+    let disk: DiskView = shell.client.patch(&disk_path(name), &request).await?;
     shell.show(&disk, |disk| {
         let (before, after) = (format_bytes(before.summary.size), format_bytes(disk.summary.size));
         format!("{} was {before} and is {after}", disk.summary.name)
@@ -351,19 +309,19 @@ async fn delete(
     name: &str,
     (confirm, detach_clients): (Option<String>, bool),
 ) -> Result<(), Failure> {
-    let disk: DiskView = shell.client.get(&path(name)).await?;
+    let disk: DiskView = shell.client.get(&disk_path(name)).await?;
     let what = format!("Deleting {name} destroys {} of data", format_bytes(disk.summary.allocated_bytes));
     let confirm = shell.confirm(confirm, &what, &disk.summary.name)?;
-    let escaped = path(&confirm);
+    let escaped = disk_path(&confirm);
     let escaped = escaped.rsplit('/').next().unwrap_or_default();
     let detach = if detach_clients { "&detach_clients=true" } else { "" };
-    let () = shell.client.delete(&format!("{}?confirm={escaped}{detach}", path(name))).await?;
+    let () = shell.client.delete(&format!("{}?confirm={escaped}{detach}", disk_path(name))).await?;
     shell.show(&serde_json::json!({ "deleted": name }), |_| format!("deleted {name}"))
 }
 
 async fn histogram(shell: &mut Shell<'_>, options: HistogramOptions) -> Result<(), Failure> {
     let since = options.since.map_or_else(String::new, |seconds| format!("?since={seconds}"));
-    let address = format!("{}/histograms{since}", path(&options.name));
+    let address = format!("{}/histograms{since}", disk_path(&options.name));
     let mut all: HistogramsView = shell.client.get(&address).await?;
     if let Some(kind) = options.kind {
         if !all.histograms.iter().any(|histogram| histogram.kind == kind) {

@@ -1,6 +1,6 @@
 //! `events`: what happened, on all hosts.
 
-use super::{Shell, seconds};
+use crate::shell::{Shell, seconds};
 use api::types::{EventQuery, EventView, EventsView};
 use clap::Args;
 use failure::{Code, Failure};

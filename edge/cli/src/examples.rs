@@ -2,7 +2,7 @@
 //!
 //! They stand in one table, so that a test can look for commands without examples and parse each one.
 
-use super::Cli;
+use crate::arguments::Cli;
 use clap::CommandFactory;
 
 /// By the words that name a command; none for the program itself. In the order of `--help`.

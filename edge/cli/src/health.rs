@@ -1,6 +1,7 @@
 //! `health`: what is wrong, by group, and what nobody wants to be told again for a while.
 
-use super::{Shell, seconds, text};
+use crate::shell::{Shell, seconds};
+use crate::text;
 use api::client::{Client, escaped};
 use api::types::{FindingView, GroupHealthView, HealthView, MakeSilence, SilenceView};
 use clap::{Args, Subcommand};

@@ -1,16 +1,16 @@
 //! `host list`, maintenance and removal of hosts, and orders to the hosts of a demo.
 
 mod leave;
+mod maintenance;
 
 use super::members::{self, JoinOptions};
 use super::sorting::HostSort;
-use super::{Shell, text};
 use crate::demo::{self, Action, DemoHost, OrderOptions};
-use api::types::{
-    BeginMaintenance, ForecastView, HostSummary, MaintenanceMode, MaintenanceView, RemovedHost, WhatIf,
-};
+use crate::shell::Shell;
+use crate::text;
+use api::types::{ForecastView, HostSummary, RemovedHost, WhatIf};
 use base::units::format_bytes;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::Subcommand;
 use failure::Failure;
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub enum HostCommand {
         reverse: bool,
     },
     /// Start or end the maintenance of a host, or show what it would do to every disk.
-    Maintenance(MaintenanceOptions),
+    Maintenance(maintenance::MaintenanceOptions),
     /// Remove a host from the cluster that is lost for good.
     ///
     /// Its copies are rebuilt on other hosts where there is a place for them. Disks without such a place are named first.
@@ -53,7 +53,7 @@ pub enum HostCommand {
         #[arg(long, value_name = "HOST")]
         again: Option<String>,
         /// Lifetime of the token.
-        #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = super::seconds)]
+        #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = crate::shell::seconds)]
         lifetime: u64,
     },
     /// Join this machine to a cluster: get its certificate with a token.
@@ -76,25 +76,6 @@ pub enum HostCommand {
     Kill(DemoHost),
 }
 
-/// Options of `host maintenance`.
-#[derive(Debug, Clone, Args)]
-pub struct MaintenanceOptions {
-    /// Name or id of the host.
-    name: String,
-    /// Treatment of the disks that have components on the host.
-    #[arg(long, required_unless_present = "end")]
-    mode: Option<MaintenanceMode>,
-    /// Show what would happen to every disk, and change nothing.
-    #[arg(long)]
-    dry_run: bool,
-    /// End the maintenance.
-    #[arg(long, conflicts_with_all = ["mode", "dry_run"])]
-    end: bool,
-    /// Do not ask for confirmation, even if disks are unavailable meanwhile.
-    #[arg(long)]
-    yes: bool,
-}
-
 /// Does it.
 ///
 /// # Errors
@@ -102,7 +83,7 @@ pub struct MaintenanceOptions {
 pub async fn run(shell: &mut Shell<'_>, command: HostCommand) -> Result<(), Failure> {
     let (action, host) = match command {
         HostCommand::List { sort, reverse } => return list(shell, sort, reverse).await,
-        HostCommand::Maintenance(options) => return maintenance(shell, options).await,
+        HostCommand::Maintenance(options) => return maintenance::run(shell, options).await,
         HostCommand::Remove { name, yes } => return remove(shell, &name, yes).await,
         HostCommand::Leave { dry_run, yes } => return leave::run(shell, dry_run, yes).await,
         HostCommand::Token { again, lifetime } => return members::token(shell, None, again, lifetime).await,
@@ -119,53 +100,6 @@ async fn list(shell: &mut Shell<'_>, sort: HostSort, reverse: bool) -> Result<()
     let mut hosts: Vec<HostSummary> = shell.client.get("/api/v1/hosts").await?;
     sort.apply(&mut hosts, reverse);
     shell.show(&hosts, |hosts| host_table(hosts))
-}
-
-async fn maintenance(shell: &mut Shell<'_>, options: MaintenanceOptions) -> Result<(), Failure> {
-    let MaintenanceOptions { name, mode, dry_run, end, yes } = options;
-    let path = format!("/api/v1/hosts/{name}/maintenance");
-    let Some(mode) = mode.filter(|_| !end) else {
-        let () = shell.client.delete(&path).await?;
-        return shell.show(&serde_json::json!({ "ended": name }), |_| {
-            format!("maintenance of host {name} has ended")
-        });
-    };
-    let ask = |dry_run, confirm| BeginMaintenance { mode, dry_run, confirm };
-    let told: MaintenanceView = shell.client.post(&path, &ask(true, None)).await?;
-    if dry_run {
-        return shell.show(&told, maintenance_text);
-    }
-    if told.is_possible && !told.inaccessible.is_empty() {
-        let disks = told.inaccessible.join(", ");
-        shell
-            .consent(yes, &format!("while host {} is away these disks cannot be used: {disks}", told.host))?;
-    }
-    let begun: MaintenanceView = shell.client.post(&path, &ask(false, Some(told.host))).await?;
-    shell.show(&begun, maintenance_text)
-}
-
-fn maintenance_text(view: &MaintenanceView) -> String {
-    let mode = view.mode.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned());
-    let first = match (view.is_begun, view.is_possible) {
-        (true, _) if view.bytes_to_move == 0 => {
-            format!("host {} enters maintenance ({mode}); nothing has to be copied first", view.host)
-        }
-        (true, _) => format!(
-            "host {} enters maintenance ({mode}): {} are copied first; see `drystone host list`",
-            view.host,
-            format_bytes(view.bytes_to_move)
-        ),
-        (false, true) => format!(
-            "possible: {} would be copied before host {} may go ({mode})",
-            format_bytes(view.bytes_to_move),
-            view.host
-        ),
-        (false, false) => format!("not possible ({mode})"),
-    };
-    let disks: Vec<String> =
-        view.disks.iter().map(|touched| format!("disk {}: {}", touched.disk, touched.summary)).collect();
-    let obstacles: Vec<String> = view.obstacles.iter().map(|why| format!("in the way: {why}")).collect();
-    [vec![first], obstacles, disks].concat().join("\n")
 }
 
 async fn remove(shell: &mut Shell<'_>, name: &str, yes: bool) -> Result<(), Failure> {

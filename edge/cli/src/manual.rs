@@ -2,15 +2,12 @@
 //!
 //! Hidden: packages ask for it when they are made.
 
-use super::examples;
-use clap::Args;
+use crate::arguments::ManualOptions;
+use crate::examples;
 use clap_complete::shells::{Bash, Fish, Zsh};
 use failure::Failure;
 use std::fs;
-use std::path::{Path, PathBuf};
-
-/// The command's name.
-pub const COMMAND: &str = "manual";
+use std::path::Path;
 
 /// What clap does not know, for the page of the program itself.
 const FILES: &str = "\
@@ -22,14 +19,6 @@ Configuration of the host that the systemd unit starts.
 /var/lib/drystone
 Directory of disks, lock and sockets of that host.
 ";
-
-/// Options of `manual`.
-#[derive(Debug, Args)]
-pub struct ManualOptions {
-    /// Folder to create and write `*.1`, `drystone.bash`, `_drystone` and `drystone.fish` to.
-    #[arg(long, value_name = "FOLDER")]
-    out: PathBuf,
-}
 
 /// Writes all pages and completions.
 ///
@@ -80,6 +69,8 @@ fn with_section_of_examples(page: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arguments::MANUAL;
+    use std::path::PathBuf;
 
     #[test]
     fn every_command_has_a_page_with_examples_and_every_shell_its_completion() {
@@ -106,7 +97,7 @@ mod tests {
                 assert!(text.contains(word), "{name} lacks {word}");
             }
         }
-        let hidden = [format!("drystone-{COMMAND}.1"), format!("drystone-{}.1", api::program::WATCHER)];
+        let hidden = [format!("drystone-{MANUAL}.1"), format!("drystone-{}.1", api::program::WATCHER)];
         assert!(hidden.iter().all(|page| !out.join(page).exists()), "pages are of what people use");
         run(&ManualOptions { out: PathBuf::from("/proc/nowhere") }).expect_err("nothing can be made there");
     }

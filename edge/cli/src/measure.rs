@@ -1,7 +1,9 @@
 //! `lab`: the lab's commands, with what they need of this program: its output, its API for virtual disks, a place for results.
 
-use super::{Cli, Command, find_api};
+use crate::arguments::{Cli, Command};
+use crate::find::find_api;
 use api::client::Client;
+use api::client::disk_path;
 use api::identity::user_data_dir;
 use api::types::{CreateDisk, DiskView, EventQuery, EventView, EventsView, HistogramsView};
 use failure::{Code, Failure};
@@ -60,7 +62,7 @@ impl HostDisks {
 impl VirtualDisks for HostDisks {
     fn find(&self, name: &str) -> Result<FoundDisk, CommandError> {
         let found = || {
-            let disk: DiskView = self.ask(async |client| client.get(&super::disks_path(name)).await)?;
+            let disk: DiskView = self.ask(async |client| client.get(&disk_path(name)).await)?;
             let address = address(&disk)?;
             Ok(FoundDisk { address, clients: disk.clients.len() as u64, about: about(&disk) })
         };
@@ -69,7 +71,7 @@ impl VirtualDisks for HostDisks {
 
     fn statistics(&self, name: &str) -> Result<Statistics, CommandError> {
         let found = || {
-            let path = format!("{}/histograms", super::disks_path(name));
+            let path = format!("{}/histograms", disk_path(name));
             let view: HistogramsView = self.ask(async |client| client.get(&path).await)?;
             let bytes = base::unhex(&view.encoded)
                 .ok_or_else(|| Failure::failed("read its histograms", "they are not hexadecimal"))?;
@@ -113,7 +115,7 @@ impl VirtualDisks for HostDisks {
     }
 
     fn delete(&self, name: &str) -> Result<(), CommandError> {
-        let path = super::disks_path(name);
+        let path = disk_path(name);
         let escaped = path.rsplit('/').next().unwrap_or_default();
         let path = format!("{path}?confirm={escaped}");
         told(name, self.ask(async |client| client.delete::<()>(&path).await))

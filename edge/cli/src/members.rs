@@ -3,7 +3,9 @@
 //! `cluster init`, `host join` and `login` write an identity on this machine, the first two by the program itself; the rest asks a host.
 
 use super::sorting::PersonSort;
-use super::{Program, Shell, seconds, text};
+use crate::program::Program;
+use crate::shell::{Shell, seconds};
+use crate::text;
 use api::client::escaped;
 use api::identity;
 use api::types::{

@@ -1,6 +1,7 @@
 //! `policy`.
 
-use super::{Shell, text};
+use crate::shell::Shell;
+use crate::text;
 use api::types::{CreatePolicy, PolicyView};
 use clap::Subcommand;
 use failure::Failure;

@@ -1,6 +1,7 @@
 //! `cluster rebuild-directory`: what would come of it is shown first, always.
 
-use super::{Shell, text};
+use crate::shell::Shell;
+use crate::text;
 use api::types::{RebuildDirectory, RebuildDisk, RebuildHost, RebuildView};
 use clap::Args;
 use failure::Failure;

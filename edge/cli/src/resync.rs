@@ -1,6 +1,7 @@
 //! `resync`: what is copied for disks, how much is left, and what waits for what.
 
-use super::{Shell, text};
+use crate::shell::Shell;
+use crate::text;
 use api::types::{ComponentResyncView, ResyncsView};
 use base::units::format_bytes;
 use failure::Failure;

@@ -3,8 +3,8 @@
 //! A `.tar.zst` that any tar with zstd unpacks. Its last file, `MANIFEST`, has the SHA-256 of all others as `sha256sum --check`
 //! reads them. What must not leave a host is taken out by the host.
 
-use super::Shell;
 use super::text::now_seconds;
+use crate::shell::Shell;
 use api::client::escaped;
 use api::types::{HostSummary, HostView, SupportView};
 use clap::Args;

@@ -3,7 +3,7 @@
 mod keys;
 mod screen;
 
-use super::Shell;
+use crate::shell::Shell;
 use api::types::TopView;
 use clap::Args;
 use failure::Failure;

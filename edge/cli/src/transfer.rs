@@ -5,19 +5,56 @@
 mod image;
 mod qemu;
 
-use super::disks::{ExportOptions, ImportOptions, path};
-use super::{Shell, text};
+use crate::shell::Shell;
+use crate::text;
+use api::client::disk_path;
 use api::types::{BeginImport, CreateDisk, DiskView, EndImport, ImportView};
 use base::units::{SECTOR_SIZE, format_bytes};
+use clap::Args;
 use failure::{Code, Failure};
-pub use image::Format;
-use image::Image;
+use image::{Format, Image};
 use qemu::{Node, PARALLEL, convert, image_size};
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What devices give space away by (docs/GLOSSARY.md, extent).
 const EXTENT_BYTES: u64 = 1 << 20;
+
+/// Options of `disk import`.
+#[derive(Debug, Args)]
+pub struct ImportOptions {
+    /// Name of the disk.
+    pub name: String,
+    /// Image file to read.
+    pub file: PathBuf,
+    /// Format of the image [default: by the extension of the file, never by its content].
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Read also the other files that the image names: backing files, data files, extents.
+    #[arg(long)]
+    pub with_backing: bool,
+    /// Policy of a disk that is created.
+    #[arg(long)]
+    pub policy: Option<String>,
+    /// Name of the disk: confirms that the data of an existing disk is overwritten.
+    #[arg(long, value_name = "NAME")]
+    pub confirm: Option<String>,
+    /// End the connections of clients that have the disk, at any host.
+    #[arg(long)]
+    pub detach_clients: bool,
+}
+
+/// Options of `disk export`.
+#[derive(Debug, Args)]
+pub struct ExportOptions {
+    /// Name of the disk.
+    pub name: String,
+    /// Image file to create; it must not exist.
+    pub file: PathBuf,
+    /// Format of the image.
+    #[arg(long, value_enum, default_value = "raw")]
+    pub format: Format,
+}
 
 /// Reads an image into a disk.
 ///
@@ -26,7 +63,7 @@ const EXTENT_BYTES: u64 = 1 << 20;
 pub async fn import(shell: &mut Shell<'_>, options: ImportOptions) -> Result<(), Failure> {
     let image = Image::open(&options.file, options.format, options.with_backing)?;
     let size = image_size(&image).await?.next_multiple_of(SECTOR_SIZE);
-    let (disk, confirm) = match shell.client.get::<DiskView>(&path(&options.name)).await {
+    let (disk, confirm) = match shell.client.get::<DiskView>(&disk_path(&options.name)).await {
         Ok(disk) => {
             let what = format!("Importing replaces all that is on the disk {}", options.name);
             let confirm = shell.confirm(options.confirm.clone(), &what, &disk.summary.name)?;
@@ -52,7 +89,7 @@ pub async fn import(shell: &mut Shell<'_>, options: ImportOptions) -> Result<(),
         format: image.format.driver().to_owned(),
         size,
     };
-    let address = path(&disk.summary.name);
+    let address = disk_path(&disk.summary.name);
     let begun: ImportView = shell.client.post(&format!("{address}/import"), &request).await?;
     let copied = copy_into(shell, &image, size, (&disk, is_new), &begun).await;
     let failure = copied.as_ref().err().map(ToString::to_string);
@@ -124,13 +161,13 @@ pub async fn export(shell: &mut Shell<'_>, options: ExportOptions) -> Result<(),
     let file = std::path::absolute(&options.file)
         .map_err(|error| Failure::failed(format!("write {}", options.file.display()), error))?;
     let file = file.to_str().ok_or_else(|| Failure::usage("the name of the file is not UTF-8"))?.to_owned();
-    let disk: DiskView = shell.client.get(&path(&options.name)).await?;
+    let disk: DiskView = shell.client.get(&disk_path(&options.name)).await?;
     let from = Node::of_export(shell, &disk.addresses, &disk.summary.name)?;
     let mut arguments = words(&["-p", "-m", PARALLEL, "-O", options.format.driver()]);
     arguments.extend(from.object.iter().flat_map(|object| words(&["--object", object])));
     arguments.extend([from.argument(), file]);
     let seconds = convert("export", &arguments).await?;
-    let disk: DiskView = shell.client.get(&path(&disk.summary.id)).await?;
+    let disk: DiskView = shell.client.get(&disk_path(&disk.summary.id)).await?;
     finish(shell, &disk, seconds)
 }
 

@@ -1,6 +1,7 @@
 //! `cluster upgrade`: which releases hosts run, and the step to the next level of the records.
 
-use super::{Shell, text};
+use crate::shell::Shell;
+use crate::text;
 use api::types::{HostVersionsView, VersionsView};
 use clap::Args;
 use failure::Failure;

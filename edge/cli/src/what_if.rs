@@ -1,6 +1,7 @@
 //! `what-if`: what would become of the cluster.
 
-use super::{Shell, size, text};
+use crate::shell::{Shell, size};
+use crate::text;
 use api::types::{AddHost, ForecastView, HostSpaceView, OutlookView, SetPolicy, WhatIf};
 use base::units::format_bytes;
 use clap::{Args, Subcommand};

@@ -4,9 +4,9 @@
 //! in its folder, and so are orders to its hosts.
 
 use super::hosts::Hosts;
-use super::load::{self, Verified};
-use super::unix_address;
+use super::load::{self, Verified, unix_address};
 use api::client::Client;
+use api::client::disk_path;
 use api::types::{CreateDisk, DiskView, HostSummary, HostView, LocalView};
 use axum::extract::{Path as Address, State};
 use axum::routing::post;
@@ -14,7 +14,6 @@ use axum::{Json, Router};
 use base::ClusterId;
 use base::units::{MIB, format_bytes};
 use cli::demo::{Action, DemoOptions, socket};
-use cli::disks_path;
 use control::directory::shared::{Store, router};
 use control::random_bits;
 use control::{host, lock};
@@ -231,7 +230,7 @@ impl Demo {
     }
 
     async fn disk(&self, client: &Client) -> Result<DiskView, Failure> {
-        match client.get(&disks_path(DISK)).await {
+        match client.get(&disk_path(DISK)).await {
             Err(failure) if failure.code == Code::NotFound => {
                 let policy = Some("default,stripes=1".to_owned());
                 let request = CreateDisk {
@@ -260,7 +259,7 @@ impl Demo {
         let user = *holders.first().ok_or_else(|| Failure::refused("the disk has no components"))?;
         let victim = *holders.get(1).ok_or_else(|| Failure::refused("the disk is on one host alone"))?;
         let client = self.client(user);
-        let attached: DiskView = client.get(&disks_path(DISK)).await?;
+        let attached: DiskView = client.get(&disk_path(DISK)).await?;
         let seconds = seconds.max(PARTS);
         self.say(&format!(
             "\nLoad: fio over NBD at host {user}, 4 KiB random writes, each verified, {seconds} s; meanwhile host {victim} is \
@@ -282,7 +281,7 @@ impl Demo {
         };
         let (load, resync) = tokio::join!(load, killing);
         let (load, resync) = (load?, resync?);
-        let disk: DiskView = client.get(&disks_path(DISK)).await?;
+        let disk: DiskView = client.get(&disk_path(DISK)).await?;
         let local: LocalView = client.get("/api/v1/cluster/local").await?;
         let owner = local.owned.iter().find(|owned| owned.disk == disk.summary.id);
         Ok(Report {
@@ -298,7 +297,7 @@ impl Demo {
         let until = Instant::now() + PATIENCE;
         let mut said = String::new();
         loop {
-            let disk: DiskView = client.get(&disks_path(DISK)).await?;
+            let disk: DiskView = client.get(&disk_path(DISK)).await?;
             let lines = disk.summary.not_whole;
             if lines.is_empty() {
                 return Ok(());

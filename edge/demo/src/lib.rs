@@ -9,13 +9,15 @@ mod hosts;
 mod load;
 
 use api::client::Client;
+use api::client::disk_path;
 use api::types::{CreateDisk, DiskView, HistogramsView};
 use base::units::{GIB, format_bytes};
 use cli::demo::{DemoOptions, folder_of};
-use cli::{Shell, disks_path, histograms_text, import_image};
+use cli::{Shell, histograms_text, import_image};
 use control::config::Config;
 use control::host::{self, Host, StartEngine};
 use failure::{Code, Failure};
+use load::unix_address;
 use serde_json::json;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
@@ -115,7 +117,7 @@ async fn show(host: &Host, folder: &Path, options: &DemoOptions, json: bool) -> 
     ))?;
     let result = load::run_with_bar(unix_address(&load)?, LOAD_AREA, options.seconds).await?;
     // One second more than the load, for the sample that is under way.
-    let address = format!("{}/histograms?since={}", disks_path(LOAD), options.seconds + 1);
+    let address = format!("{}/histograms?since={}", disk_path(LOAD), options.seconds + 1);
     let mut histograms: HistogramsView = demo.shell.client.get(&address).await?;
     histograms.histograms.retain(|histogram| SHOWN.contains(&histogram.kind.as_str()));
     demo.say(&load::table(&result, &histograms))?;
@@ -141,7 +143,7 @@ impl Demo<'_> {
 
     /// The disk of this name, made if it is not there.
     async fn disk(&mut self, name: &str, size: u64) -> Result<DiskView, Failure> {
-        match self.shell.client.get(&disks_path(name)).await {
+        match self.shell.client.get(&disk_path(name)).await {
             Err(failure) if failure.code == Code::NotFound => {
                 let policy = Some("single".to_owned());
                 let request =
@@ -157,7 +159,7 @@ impl Demo<'_> {
 
     /// The disk with a file system of real files.
     async fn files(&mut self) -> Result<DiskView, Failure> {
-        match self.shell.client.get(&disks_path(FILES)).await {
+        match self.shell.client.get(&disk_path(FILES)).await {
             Err(failure) if failure.code == Code::NotFound => {}
             other => {
                 self.say(&format!("Disk `{FILES}` is there from a former run"))?;
@@ -173,7 +175,7 @@ impl Demo<'_> {
         ))?;
         let imported = async {
             import_image(&mut self.shell, FILES, &image).await?;
-            let disk: DiskView = self.shell.client.get(&disks_path(FILES)).await?;
+            let disk: DiskView = self.shell.client.get(&disk_path(FILES)).await?;
             files::compare(&image, unix_address(&disk)?).await?;
             Ok(disk)
         };
@@ -204,9 +206,4 @@ impl Demo<'_> {
         self.say(&text)?;
         self.say("\nServing until Ctrl-C.")
     }
-}
-
-fn unix_address(disk: &DiskView) -> Result<&str, Failure> {
-    let unix = disk.addresses.iter().find(|address| address.starts_with("nbd+unix:"));
-    unix.map(String::as_str).ok_or_else(|| Failure::refused("the demo's host has no unix socket"))
 }

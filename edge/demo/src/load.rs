@@ -1,7 +1,7 @@
 //! A short load by fio over NBD, and its figures beside the disk's own.
 
 use super::files::run;
-use api::types::{HistogramsView, LatencyView};
+use api::types::{DiskView, HistogramsView, LatencyView};
 use base::units::format_bytes;
 use failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -166,6 +166,15 @@ pub fn table(result: &LoadResult, histograms: &HistogramsView) -> String {
         within("writes, disk", &histograms.write),
     ];
     cli::table(&["", "iops", "throughput", "mean", "p50", "p99"], &[1, 2, 3, 4, 5], rows)
+}
+
+/// Where a disk is reached by the unix socket of its host.
+///
+/// # Errors
+/// When it has none.
+pub fn unix_address(disk: &DiskView) -> Result<&str, Failure> {
+    let unix = disk.addresses.iter().find(|address| address.starts_with("nbd+unix:"));
+    unix.map(String::as_str).ok_or_else(|| Failure::refused("the demo's host has no unix socket"))
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ mod log;
 mod tests;
 
 use api::types::{FoundCluster, FoundedView, JoinedView};
+use cli::Program;
 use cli::demo::DemoOptions;
-use cli::{Program, WatcherOptions};
 use control::{host, offline, watcher};
 use failure::Failure;
 use std::io::IsTerminal;
@@ -39,8 +39,8 @@ impl Program for Drystone {
         host::run(config, force, engine::start)
     }
 
-    fn watch(&self, options: &WatcherOptions) -> Result<(), Failure> {
-        watcher::run(options.pid, &options.data_dir)
+    fn watch(&self, pid: u32, data_dir: &Path) -> Result<(), Failure> {
+        watcher::run(pid, data_dir)
     }
 
     fn run_demo(&self, options: &DemoOptions, json: bool) -> Result<(), Failure> {

@@ -1,6 +1,5 @@
-//! Space that there is, that is used, and that disks may take; devices of all hosts.
+//! Space that there is, that is used, and that disks may take.
 
-use super::DeviceView;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -33,22 +32,4 @@ pub struct HostShareView {
     pub used_bytes: u64,
     /// Bytes that the components on it take when all of them is written.
     pub components_bytes: u64,
-}
-
-/// The devices of all hosts that answer.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct AllDevicesView {
-    /// By the hosts' names.
-    pub hosts: Vec<HostDevicesView>,
-    /// Hosts that did not answer.
-    pub silent: Vec<String>,
-}
-
-/// The devices of one host.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct HostDevicesView {
-    /// Its name.
-    pub host: String,
-    /// Its devices.
-    pub devices: Vec<DeviceView>,
 }

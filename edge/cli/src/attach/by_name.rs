@@ -3,9 +3,10 @@
 //! QEMU resolves the name at every connection and tries its addresses one after the other. All hosts have one name in their
 //! certificates, which it is told to expect, whichever of them answers.
 
-use super::{
-    AttachOptions, Export, Format, RECONNECT_SECONDS, Shell, escaped, libvirt_arguments, node_name, serial,
+use super::export::{
+    AttachOptions, Export, Format, RECONNECT_SECONDS, escaped, libvirt_arguments, node_name, serial,
 };
+use crate::shell::Shell;
 use api::client::Client;
 use api::identity;
 use api::types::HostSummary;

@@ -1,6 +1,7 @@
 //! `host leave`: a host is emptied while everything runs, taken out of its cluster, and ends.
 
-use super::{Shell, maintenance_text};
+use super::maintenance::maintenance_text;
+use crate::shell::Shell;
 use api::types::{
     BeginMaintenance, HostSummary, HostView, MaintenanceMode, MaintenanceView, NOT_EMPTIED, RemovedHost,
 };

@@ -4,7 +4,7 @@
 //! Must never let it find a format out.
 
 use super::image::Image;
-use crate::Shell;
+use crate::shell::Shell;
 use api::client::Client;
 use api::identity;
 use failure::Failure;
