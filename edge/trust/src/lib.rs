@@ -48,7 +48,7 @@ pub use store::{Store, StoreError};
 pub use time::{nanoseconds, text_of_nanoseconds};
 pub use tls::{
     Clients, Clock, SHARED_NAME, TlsError, authority_shown, client_config, joining_client_config,
-    joining_server_name, peer_identity, server_config, server_name,
+    joining_server_name, peer_identity, server_config, server_name, system_clock,
 };
 pub use token::{JoinToken, Kind, Purpose, Secret, TokenError, TokenId, TokenRecord, TokenRefusal};
 pub use trust::{Credentials, CredentialsError, Revoked, Trust, TrustError};

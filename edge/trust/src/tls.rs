@@ -15,13 +15,18 @@ use rustls::client::Resumption;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
-use rustls::time_provider::TimeProvider;
+use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ServerConfig};
 use std::sync::Arc;
 
-/// Where TLS has the time from: `rustls::time_provider::DefaultTimeProvider` in a program, a fixed time in a test.
+/// Where TLS has the time from: [`system_clock`] in a program, a fixed time in a test.
 pub type Clock = Arc<dyn TimeProvider>;
+
+/// The clock of the system.
+pub fn system_clock() -> Clock {
+    Arc::new(DefaultTimeProvider)
+}
 
 /// Which clients a server lets in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

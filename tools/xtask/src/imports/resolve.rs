@@ -67,7 +67,10 @@ impl Resolver<'_> {
                 return found;
             }
         }
-        for (_, target) in this.bindings.iter().filter(|(name, _)| name == head) {
+        // `use smallvec::smallvec` binds the name of the crate that it is of: that leads out of this one.
+        let leads_out = |target: &[String]| target.first() == Some(head) && !this.children.contains_key(head);
+        let bound = this.bindings.iter().filter(|(name, target)| name == head && !leads_out(target));
+        for (_, target) in bound {
             let files = self.resolve(module, &[target, rest].concat());
             found.get_or_insert_default().extend(files);
         }

@@ -134,6 +134,13 @@ fn re_exports_of_one_another_end() {
 }
 
 #[test]
+fn what_is_named_as_its_crate_or_its_module_ends() {
+    assert!(arrows_of_a("use other::{Kind, other};\nfn f() -> Kind { other::g() }").is_empty());
+    let files = [("lib.rs", "mod b;\nuse b::b;\nfn f() { b() }"), ("b.rs", "pub fn b() {}")];
+    assert_eq!(arrows(&files), ["lib.rs:2 → b.rs"]);
+}
+
+#[test]
 fn a_file_that_is_missing_or_no_rust_is_told() {
     let read = |files: &[(&str, &str)]| {
         let sources = files.iter().map(|(path, text)| (PathBuf::from(path), (*text).to_owned()));

@@ -1,0 +1,65 @@
+//! What a host has of its cluster by its configuration: the directory, its certificate, where others reach it. All of it is another
+//! once a cluster of one becomes one of several ([`super::grow`]); nothing else ever changes it.
+
+use super::Cluster;
+use crate::config::Config;
+use crate::directory::shared::{Copied, Shared};
+use crate::security::Security;
+use failure::Failure;
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError};
+
+/// It.
+#[derive(Clone)]
+pub(super) struct Standing {
+    /// The host's configuration.
+    pub config: Arc<Config>,
+    pub directory: Shared,
+    /// What this host keeps of the directory, where it stands in etcd.
+    pub copy: Option<Arc<Copied>>,
+    /// This host's certificate; nothing in a cluster whose hosts have none.
+    pub security: Option<Arc<Security>>,
+    /// Where other hosts connect to this one's nodes, in their order; nothing on a host that stands alone.
+    pub peers: Vec<Option<SocketAddr>>,
+}
+
+impl Cluster {
+    pub(super) fn standing(&self) -> Arc<Standing> {
+        Arc::clone(&self.standing.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn stand(&self, standing: Standing) {
+        *self.standing.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(standing);
+    }
+
+    /// The host's configuration.
+    pub fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.standing().config)
+    }
+
+    /// The directory.
+    pub(super) fn directory(&self) -> Shared {
+        self.standing().directory.clone()
+    }
+
+    /// What this host keeps of the directory, where it stands in etcd.
+    pub(super) fn copy(&self) -> Option<Arc<Copied>> {
+        self.standing().copy.clone()
+    }
+
+    /// This host's certificate, if hosts have some.
+    pub fn certified(&self) -> Option<Arc<Security>> {
+        self.standing().security.clone()
+    }
+
+    /// This host's certificate.
+    ///
+    /// # Errors
+    /// In a cluster whose hosts have none.
+    pub fn security(&self) -> Result<Arc<Security>, Failure> {
+        self.certified().ok_or_else(|| {
+            Failure::refused("the hosts of this cluster have no certificates: they are all on one machine")
+                .hint("a cluster that is made by `drystone cluster init` has them")
+        })
+    }
+}

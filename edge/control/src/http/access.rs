@@ -1,0 +1,135 @@
+//! Who asks, and whether they may. What each route needs stands in the table of `routes`; the rights of roles and hosts are
+//! `trust`'s.
+
+use super::routes::Rights;
+use crate::control::Control;
+use crate::events::Kind;
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use failure::{Code, Failure};
+use std::sync::Arc;
+use trust::{Action, Identity};
+
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Caller {
+    /// Somebody on this machine, at a socket that the file system guards, or at loopback of a host without a certificate.
+    Local,
+    /// Somebody who showed no certificate.
+    Nobody,
+    /// A host or a person of the cluster.
+    Known {
+        /// Who.
+        identity: Identity,
+        /// When the certificate was made, in nanoseconds since 1970.
+        issued_ns: u64,
+    },
+}
+
+/// Who asks at a socket of the host itself.
+pub const ON_HOST: &str = "somebody on the host";
+
+tokio::task_local! {
+    /// Who asks for what this task does.
+    static WHO: String;
+}
+
+/// Who asked for what is being done, for records and events: `operator ann`; nothing where the host does it by itself.
+pub fn asked_by() -> Option<String> {
+    WHO.try_with(Clone::clone).ok()
+}
+
+/// Does something to the end although whoever asked for it may go away meanwhile: what was locked for it is unlocked.
+///
+/// # Errors
+/// Those of the work.
+pub async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Failure>> + Send + 'static,
+) -> Result<T, Failure> {
+    let task = match asked_by() {
+        Some(who) => tokio::spawn(WHO.scope(who, work)),
+        None => tokio::spawn(work),
+    };
+    task.await.unwrap_or_else(|broken| Err(Failure::failed("do what was asked", broken)))
+}
+
+impl Caller {
+    fn text(&self) -> String {
+        match self {
+            Caller::Local => ON_HOST.to_owned(),
+            Caller::Nobody => "somebody without a certificate".to_owned(),
+            Caller::Known { identity: Identity::Host { name, .. }, .. } => format!("host {name}"),
+            Caller::Known { identity: Identity::Person { name, role, .. }, .. } => format!("{role} {name}"),
+        }
+    }
+}
+
+/// What a request needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// A join token, which the request carries itself.
+    Token,
+    /// A right.
+    Right(Action),
+}
+
+/// What stands before every request.
+#[derive(Clone)]
+pub struct Gate {
+    /// Knows whose certificates count no more.
+    pub control: Arc<Control>,
+    /// What each route needs.
+    pub rights: Arc<Rights>,
+}
+
+/// Lets through what may be asked, and answers the rest.
+pub async fn admit(
+    State(Gate { control, rights }): State<Gate>,
+    ConnectInfo(caller): ConnectInfo<Caller>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let needed = rights.need(request.method(), route);
+    match check(&control, &caller, needed) {
+        Ok(()) => {
+            let who = caller.text();
+            let asked = format!("{} {}", request.method(), request.uri().path());
+            request.extensions_mut().insert(caller);
+            WHO.scope(who, async {
+                let answer = next.run(request).await;
+                if needed == Need::Right(Action::GiveCertificates) && answer.status().is_success() {
+                    control.events.other(Kind::CertificatesChanged, "cluster", asked);
+                }
+                answer
+            })
+            .await
+        }
+        Err(failure) => failure.into_response(),
+    }
+}
+
+/// Whether somebody may have what a request needs.
+///
+/// # Errors
+/// Says who may.
+pub fn check(control: &Control, caller: &Caller, need: Need) -> Result<(), Failure> {
+    let denied = |text: String| Failure::new(Code::Denied, text);
+    match (caller, need) {
+        (Caller::Local, _) | (_, Need::Token) => Ok(()),
+        (Caller::Nobody, Need::Right(_)) => Err(denied(
+            "a certificate of this cluster is required".to_owned(),
+        )
+        .hint(
+            "have an admin make a token for you (`drystone person token NAME`), then `drystone login TOKEN`",
+        )),
+        (Caller::Known { identity, issued_ns }, Need::Right(action)) => {
+            if control.is_revoked(identity, *issued_ns) {
+                return Err(denied(format!("the certificate of {identity} is revoked"))
+                    .hint("ask an admin for a new token"));
+            }
+            trust::decide(identity, action).map_err(|why| denied(why.to_string()))
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Once a second: what every disk did, for `top`, live figures and histograms of the last minutes.
+//!
+//! Keeps one encoded difference per disk and second in which something happened. Bounded in time and in bytes; the oldest
+//! go first. Must never keep the engine waiting: it only asks, and takes what comes.
+
+use crate::limits::{SAMPLE_BYTES_MAX, SAMPLE_PERIOD, SAMPLES_KEPT};
+use base::DiskId;
+use engine::{Command, DiskState, EngineHandle};
+use iostats::{Operations, Statistics};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The samples of all disks.
+#[derive(Default)]
+pub struct Sampler {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    last: BTreeMap<DiskId, Last>,
+    series: VecDeque<Sample>,
+    bytes: usize,
+    sampled: Option<Instant>,
+    /// Time between the last two samples.
+    interval: Duration,
+}
+
+/// The newest of one disk.
+#[derive(Clone)]
+struct Last {
+    cumulative: Arc<Statistics>,
+    recent: Option<Arc<Statistics>>,
+    outstanding: u32,
+    client_count: usize,
+}
+
+struct Sample {
+    at: Instant,
+    disk: DiskId,
+    encoded: Box<[u8]>,
+}
+
+/// What one disk did between the last two samples.
+#[derive(Clone)]
+pub struct Recent {
+    /// Time between the two samples.
+    pub interval: Duration,
+    /// Nothing: no I/O.
+    pub statistics: Option<Arc<Statistics>>,
+    /// Requests under way at the last one.
+    pub outstanding: u32,
+    /// Clients attached at the last one.
+    pub client_count: usize,
+}
+
+impl Sampler {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes samples until the engine is gone.
+    pub async fn run(self: Arc<Sampler>, engine: EngineHandle) {
+        let mut ticks = tokio::time::interval(SAMPLE_PERIOD);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let Ok(states) = engine.call(|answer| Command::Disks { only: None, answer }).await else {
+                return;
+            };
+            self.take(Instant::now(), &states);
+        }
+    }
+
+    /// Takes one sample, at `now`.
+    pub fn take(&self, now: Instant, states: &[DiskState]) {
+        let mut inner = self.lock();
+        inner.interval = inner.sampled.map_or(Duration::ZERO, |before| now.duration_since(before));
+        inner.sampled = Some(now);
+        let mut last = BTreeMap::new();
+        for state in states {
+            let recent = inner.last.get(&state.id).and_then(|before| difference(before, &state.statistics));
+            if let Some(recent) = &recent {
+                let encoded = recent.encode().into_boxed_slice();
+                inner.bytes += encoded.len() + size_of::<Sample>();
+                inner.series.push_back(Sample { at: now, disk: state.id, encoded });
+            }
+            let cumulative = Arc::clone(&state.statistics);
+            let (outstanding, client_count) = (state.outstanding, state.clients.len());
+            last.insert(state.id, Last { cumulative, recent, outstanding, client_count });
+        }
+        inner.last = last;
+        inner.forget(now);
+    }
+
+    /// What a disk did between the last two samples; nothing when it has no sample.
+    pub fn recent(&self, disk: DiskId) -> Option<Recent> {
+        let inner = self.lock();
+        let last = inner.last.get(&disk)?;
+        Some(Recent {
+            interval: inner.interval,
+            statistics: last.recent.clone(),
+            outstanding: last.outstanding,
+            client_count: last.client_count,
+        })
+    }
+
+    /// What a disk did in the `window` before `now`, up to its state `current`, which is newer than any sample.
+    pub fn since(&self, now: Instant, current: &DiskState, window: Duration) -> Statistics {
+        let disk = current.id;
+        let inner = self.lock();
+        let unsampled = inner.last.get(&disk).and_then(|last| difference(last, &current.statistics));
+        let mut sum = unsampled.as_deref().cloned().unwrap_or_default();
+        let newest_first = inner.series.iter().rev();
+        for sample in newest_first.take_while(|sample| now.duration_since(sample.at) <= window) {
+            if sample.disk == disk {
+                let statistics = Statistics::decode(&sample.encoded).expect("it was encoded here");
+                sum.merge(&statistics);
+            }
+        }
+        sum
+    }
+}
+
+impl Inner {
+    fn forget(&mut self, now: Instant) {
+        while let Some(oldest) = self.series.front() {
+            if self.bytes <= SAMPLE_BYTES_MAX && now.duration_since(oldest.at) <= SAMPLES_KEPT {
+                return;
+            }
+            self.bytes -= oldest.encoded.len() + size_of::<Sample>();
+            self.series.pop_front();
+        }
+    }
+}
+
+/// What came since `before`; nothing when nothing did, or when the engine counts from the start again.
+fn difference(before: &Last, now: &Arc<Statistics>) -> Option<Arc<Statistics>> {
+    if Arc::ptr_eq(&before.cumulative, now) || *before.cumulative == **now {
+        return None;
+    }
+    let started_again = now.completed(Operations::Both) < before.cumulative.completed(Operations::Both);
+    (!started_again).then(|| Arc::new(now.difference(&before.cumulative)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iostats::{Operation, Recorder};
+
+    fn state(id: u128, recorder: &Recorder) -> DiskState {
+        DiskState {
+            id: DiskId(id),
+            clients: Vec::new(),
+            outstanding: 2,
+            overdue: 0,
+            statistics: Arc::new(recorder.statistics()),
+        }
+    }
+
+    fn write(recorder: &mut Recorder, count: u64) {
+        for _ in 0..count {
+            let at = base::Instant(1000);
+            let arrival = recorder.arrive(at, Operation::Write, 0, 8);
+            recorder.complete(base::Instant(51_000), arrival, true);
+        }
+    }
+
+    #[test]
+    fn an_interval_holds_what_happened_in_it_alone() {
+        let sampler = Sampler::default();
+        let start = Instant::now();
+        let second = |n| start + Duration::from_secs(n);
+        let mut recorder = Recorder::new();
+        write(&mut recorder, 5);
+        sampler.take(second(0), &[state(1, &recorder)]);
+        assert!(sampler.recent(DiskId(1)).expect("a sample").statistics.is_none(), "no interval yet");
+        write(&mut recorder, 3);
+        sampler.take(second(1), &[state(1, &recorder)]);
+        write(&mut recorder, 4);
+        sampler.take(second(2), &[state(1, &recorder)]);
+        let recent = sampler.recent(DiskId(1)).expect("a sample");
+        assert_eq!(recent.statistics.expect("I/Os").completed(Operations::Writes), 4);
+        assert_eq!((recent.interval, recent.outstanding), (Duration::from_secs(1), 2));
+        for (window, count) in [(0, 4), (1, 7), (60, 7)] {
+            let since = sampler.since(second(2), &state(1, &recorder), Duration::from_secs(window));
+            assert_eq!(since.completed(Operations::Writes), count, "{window} s");
+        }
+        let other = sampler.since(second(2), &state(2, &recorder), SAMPLES_KEPT);
+        assert_eq!(other.completed(Operations::Both), 0, "it has no sample to start from");
+        write(&mut recorder, 2);
+        let since = sampler.since(second(2), &state(1, &recorder), Duration::ZERO);
+        assert_eq!(since.completed(Operations::Writes), 6, "what no sample holds yet counts too");
+    }
+
+    #[test]
+    fn idle_disks_cost_nothing_and_old_samples_go() {
+        let sampler = Sampler::default();
+        let start = Instant::now();
+        let mut recorder = Recorder::new();
+        sampler.take(start, &[state(1, &recorder)]);
+        for n in 1..100 {
+            sampler.take(start + Duration::from_secs(n), &[state(1, &recorder)]);
+        }
+        assert_eq!(sampler.lock().series.len(), 0);
+        write(&mut recorder, 1);
+        sampler.take(start + Duration::from_secs(100), &[state(1, &recorder)]);
+        assert_eq!(sampler.lock().series.len(), 1);
+        assert!(sampler.lock().bytes > 0);
+        sampler.take(start + Duration::from_secs(101) + SAMPLES_KEPT, &[state(1, &recorder)]);
+        let inner = sampler.lock();
+        assert_eq!((inner.series.len(), inner.bytes), (0, 0));
+    }
+
+    #[test]
+    fn a_disk_that_counts_from_the_start_again_gives_no_nonsense() {
+        let sampler = Sampler::default();
+        let start = Instant::now();
+        let mut recorder = Recorder::new();
+        write(&mut recorder, 5);
+        sampler.take(start, &[state(1, &recorder)]);
+        let mut again = Recorder::new();
+        write(&mut again, 2);
+        sampler.take(start + SAMPLE_PERIOD, &[state(1, &again)]);
+        assert!(sampler.recent(DiskId(1)).expect("a sample").statistics.is_none());
+    }
+}

@@ -1,0 +1,15 @@
+//! The bounds of the engine beside those of `node`. Reaching one is normal and has an answer.
+
+use std::time::Duration;
+
+/// How long a connection between two hosts may take from its first packet to the answer to its hello: two round trips of a
+/// bad network, and no longer than a host may be silent.
+pub const GREETING_WAIT: Duration = Duration::from_secs(1);
+/// How long a connection waits for buffers before it looks again: most come back with a completion, which wakes it anyway.
+pub const BUFFERS_WAIT: Duration = Duration::from_millis(1);
+/// Connections with other hosts at once, both directions and those that do not greet: eight times what 64 hosts need.
+pub const PEER_CONNECTIONS_MAX: usize = 1024;
+/// Refusals of a host that is not known, before it is worth a line: with the pauses in between, two seconds of them.
+pub const JOINING_REFUSALS: u32 = 8;
+/// Different complaints about other hosts that are logged; further ones are only counted.
+pub const COMPLAINTS_MAX: usize = 256;
