@@ -12,7 +12,8 @@ mod tidy;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// Tests that run at once for each core. With 2 cores the system tests took 716 s by 2 at once, and N s by 4.
+/// Tests that run at once for each core. On 2 cores the system tests took 12 minutes by 2 at once, and
+/// 9 by 4 while other builds kept both cores busy. They compute for 8 minutes of one core, so more than 4 gain little.
 const TESTS_A_CORE: usize = 2;
 
 const HELP: &str = "\
