@@ -1,6 +1,7 @@
 //! Tests of `vscsiStats -c`, with what our own recorder writes.
 
 use super::*;
+use iostats::Operations;
 use base::{Instant, Random};
 use iostats::{Kind, Operation, Recorder, Statistics};
 use proptest::prelude::*;
