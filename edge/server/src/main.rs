@@ -1,51 +1,25 @@
 //! The program `drystone`: a storage host, and the command line that talks to one.
+//!
+//! It only puts the rooms together: the engine, the control plane, the command line and the demo.
 
-mod api;
-mod cli;
-mod client;
-mod cluster;
-mod config;
-mod control;
-mod data_dir;
-mod demo;
-mod directory;
-mod events;
-#[cfg(test)]
-mod fake;
-mod founding;
-mod host;
-mod limits;
-mod lock;
 mod log;
-mod managed;
-mod name;
-mod release;
-mod sampler;
-mod security;
-mod watcher;
+#[cfg(test)]
+mod tests;
 
+use api::types::{FoundCluster, FoundedView, JoinedView};
+use cli::Program;
+use cli::demo::DemoOptions;
+use control::{host, offline, watcher};
 use failure::Failure;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 use tracing_subscriber::fmt::time::SystemTime;
 
 fn main() -> ExitCode {
     let cli = cli::parse();
     let json = cli.json;
-    let done = match &cli.command {
-        cli::Command::Host(options) if options.command.is_none() => {
-            begin_log(tracing::Level::INFO, json);
-            host::run(options)
-        }
-        cli::Command::Watcher(options) => watcher::run(options),
-        cli::Command::Manual(options) => cli::write_manual(options),
-        cli::Command::Demo(options) if options.command.is_none() => {
-            begin_log(tracing::Level::WARN, json);
-            demo::run(options, json)
-        }
-        cli::Command::Lab(_) | cli::Command::Lens(_) => cli::measure(cli),
-        _ => cli::run(cli),
-    };
+    let done = cli::run(cli, &Drystone);
     log::flush();
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -53,6 +27,41 @@ fn main() -> ExitCode {
             report(&failure, json);
             ExitCode::from(failure.code.exit())
         }
+    }
+}
+
+/// The program with all its rooms.
+struct Drystone;
+
+impl Program for Drystone {
+    fn run_host(&self, config: &Path, force: bool, json: bool) -> Result<(), Failure> {
+        begin_log(tracing::Level::INFO, json);
+        host::run(config, force, engine::start)
+    }
+
+    fn watch(&self, pid: u32, data_dir: &Path) -> Result<(), Failure> {
+        watcher::run(pid, data_dir)
+    }
+
+    fn run_demo(&self, options: &DemoOptions, json: bool) -> Result<(), Failure> {
+        begin_log(tracing::Level::WARN, json);
+        demo::run(options, json, engine::start)
+    }
+
+    fn init(&self, asked: &FoundCluster) -> Result<FoundedView, Failure> {
+        host::runtime()?.block_on(offline::init(asked))
+    }
+
+    fn join(&self, config: &Path, token: &str, is_again: bool) -> Result<JoinedView, Failure> {
+        host::runtime()?.block_on(offline::join(config, token, is_again))
+    }
+
+    fn run_etcd(&self, config: &Path) -> Result<(), Failure> {
+        host::runtime()?.block_on(offline::run_etcd(config))
+    }
+
+    fn document(&self) -> serde_json::Value {
+        serde_json::to_value(control::http::document()).expect("a document is plain JSON")
     }
 }
 

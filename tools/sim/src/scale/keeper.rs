@@ -1,4 +1,4 @@
-//! What one host knows of the cluster and decides: as `edge/server/src/cluster/keeper.rs` drives `core/cluster`.
+//! What one host knows of the cluster and decides: as `edge/control/src/cluster/keeper.rs` drives `core/cluster`.
 
 use super::creation::DATA_BYTES;
 use super::directory::{Beat, News};

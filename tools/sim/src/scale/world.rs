@@ -1,7 +1,7 @@
 //! The virtual time of a large cluster: hosts that decide every second and soon after a record changed, and carry out what is
 //! theirs, one compare-and-set after the other.
 //!
-//! The loop of a host is that of `edge/server/src/cluster/keeper.rs`: beat, take over what is new, decide, carry out, pause.
+//! The loop of a host is that of `edge/control/src/cluster/keeper.rs`: beat, take over what is new, decide, carry out, pause.
 
 use super::creation::{Creation, Loads, load, with_loads};
 use super::directory::{Directory, News};

@@ -1,0 +1,12 @@
+//! The API of a host as its clients know it: what goes back and forth, and the way there.
+//!
+//! The control plane answers with these types, the command line and other hosts ask with them. Nothing here knows how anything is done.
+
+pub mod client;
+pub mod identity;
+mod limits;
+pub mod name;
+pub mod program;
+pub mod types;
+
+pub use client::Client;

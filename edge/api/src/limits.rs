@@ -1,0 +1,10 @@
+//! The bounds of what clients send and read.
+
+use std::time::Duration;
+
+/// Longest name of a disk or a policy: what file names and NBD exports carry everywhere.
+pub const NAME_LENGTH_MAX: usize = 128;
+/// Longest answer that a client reads, in bytes: 20,000 disks of about 2 KiB.
+pub const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// How long a client waits for an answer: a shrink or a deletion of 64 TiB may take a while.
+pub const ANSWER_WAIT: Duration = Duration::from_secs(120);

@@ -1,0 +1,684 @@
+//! What the API takes and gives. The OpenAPI document and the command line are made from these types.
+//!
+//! Sizes are bytes, times are seconds or microseconds as the name says, ids are hexadecimal. Fields may be added in
+//! later versions; requests refuse fields that they do not know.
+
+mod attaching;
+mod care;
+mod devices;
+mod directory;
+mod events;
+mod health;
+mod import;
+mod members;
+mod rebuild;
+mod resync;
+mod settings;
+mod space;
+mod support;
+mod versions;
+mod what_if;
+
+pub use attaching::{AllowedView, AttachedView};
+pub use care::{
+    BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, EvacuateDevice, EvacuationView, FateView,
+    FullnessView, KeepDevice, MaintenanceMode, MaintenanceView, NOT_EMPTIED, RemovedHost, TouchedView,
+};
+pub use devices::{AllDevicesView, DeviceView, HostDevicesView};
+pub use directory::{DirectoryMemberView, DirectoryView, MemberRole};
+pub use events::{EventQuery, EventView, EventsView};
+pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
+pub use import::{BeginImport, DeleteDisk, EndImport, ImportView};
+pub use members::{
+    AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, ConfirmAuthority, EtcdChoice,
+    FoundCluster, FoundedView, HostCertificateView, JoinAnswer, JoinRequest, JoinedView, JoiningHost,
+    MakeToken, PersonView, TokenPerson, TokenView,
+};
+pub use rebuild::{
+    CopyRequest, CopyView, KeptCopy, PromisedView, RebuildDirectory, RebuildDisk, RebuildHost, RebuildView,
+    UnknownDisk,
+};
+pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
+pub use settings::{BalanceMode, SettingsView};
+pub use space::{HostShareView, SpaceView};
+pub use support::{SupportFile, SupportView};
+pub use versions::{HostVersionsView, VersionsView};
+pub use what_if::{AddHost, ForecastView, HostSpaceView, OutlookView, SetPolicy, WhatIf};
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::{IntoParams, ToSchema};
+
+/// A host and what it stores on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HostView {
+    /// Name of the host.
+    pub name: String,
+    /// Version of the program.
+    pub version: String,
+    /// Identity of the host.
+    pub host: String,
+    /// Identity of the cluster that the devices belong to.
+    pub cluster: String,
+    /// Seconds since the engine started.
+    pub uptime_seconds: f64,
+    /// Where NBD clients connect: `127.0.0.1:10809`, `unix:PATH`.
+    pub nbd: Vec<String>,
+    /// Where API clients connect.
+    pub http: Vec<String>,
+    /// Bytes of memory in block buffers.
+    pub buffer_bytes: u64,
+    /// The most that they may be.
+    pub buffer_bytes_max: u64,
+    /// Number of disks.
+    pub disk_count: usize,
+    /// Disks that cannot be used, with the reason.
+    pub unavailable: BTreeMap<String, String>,
+    /// Disk groups.
+    pub groups: Vec<GroupView>,
+    /// What went wrong at the start and was left out.
+    pub warnings: Vec<String>,
+    /// Space of the cluster, or of the host alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<SpaceView>,
+    /// Where the directory stands, and which members etcd has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<DirectoryView>,
+    /// The hosts of the cluster, on a host among others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostSummary>,
+    /// Disks that are not whole: why, and when they will be. Those that cannot be used are in `unavailable`, too.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_whole: BTreeMap<String, Vec<String>>,
+    /// What goes on with disks that are whole: what is copied to where.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub under_way: BTreeMap<String, String>,
+}
+
+/// A host in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HostSummary {
+    /// Name.
+    pub name: String,
+    /// Identity.
+    pub id: String,
+    /// Version of its program.
+    pub version: String,
+    /// Whether it is the one that answers.
+    pub is_this: bool,
+    /// Whether the one that answers can reach it.
+    pub is_reachable: bool,
+    /// Whether it is there: `alive`, `suspect for …` or `away for …`.
+    #[serde(default)]
+    pub liveness: String,
+    /// Whether it is being serviced, and what has to leave it first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance: Option<String>,
+    /// Where other hosts connect.
+    pub peers: String,
+    /// Where clients of the API connect.
+    pub api: Vec<String>,
+    /// Where clients of NBD connect.
+    pub nbd: Vec<String>,
+    /// The hosts that fail together with it.
+    pub fault_domain: Option<String>,
+    /// Capacity devices.
+    pub device_count: usize,
+    /// Bytes that their extents can take in all.
+    pub capacity_bytes: u64,
+    /// Bytes that none has taken.
+    pub free_bytes: u64,
+    /// Components that stand there.
+    pub component_count: u32,
+    /// Devices that are out of service, and why.
+    pub failures: Vec<String>,
+}
+
+/// What one host of a cluster knows and the others do not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LocalView {
+    /// Its identity.
+    pub host: String,
+    /// The disks that it owns.
+    pub owned: Vec<ReplicationView>,
+    /// Bytes taken by each component that stands there.
+    pub used_bytes: BTreeMap<String, u64>,
+    /// Clients that it has, by the disks that they are attached to.
+    #[serde(default)]
+    pub attached: BTreeMap<String, usize>,
+    /// Disks that it keeps clients from, and why.
+    #[serde(default)]
+    pub locked: BTreeMap<String, String>,
+    /// Other hosts, and whether it can reach them.
+    pub links: BTreeMap<String, bool>,
+    /// Why the shared directory does not answer it, while that is so.
+    pub directory_away: Option<String>,
+    /// Members of the directory that it asks.
+    #[serde(default)]
+    pub directory_members: usize,
+    /// Those that did not answer when it last looked.
+    #[serde(default)]
+    pub directory_members_silent: usize,
+    /// How long its devices worked for a request in the last ten seconds; those that did nothing are left out.
+    #[serde(default)]
+    pub paces: Vec<PaceView>,
+    /// Traffic with other hosts, and connections that went wrong.
+    pub peers: PeerCountersView,
+}
+
+/// How long a device worked for a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PaceView {
+    /// Its identity.
+    pub device: String,
+    /// Whether it holds a log.
+    pub is_log: bool,
+    /// Microseconds of work for one request.
+    pub request_us: u64,
+}
+
+/// Traffic with other hosts, and connections that went wrong, since the start.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PeerCountersView {
+    /// Refused in the greeting, or never greeted.
+    pub refused: u64,
+    /// Ended because what came was no message.
+    pub garbage: u64,
+    /// Ended because the other host took too little.
+    pub slow: u64,
+    /// Bytes received from other hosts.
+    #[serde(default)]
+    pub received_bytes: u64,
+    /// Bytes sent to other hosts.
+    #[serde(default)]
+    pub sent_bytes: u64,
+}
+
+/// What the owner of a disk says of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ReplicationView {
+    /// Identity of the disk.
+    pub disk: String,
+    /// `claiming`, `opening`, `serving`, `releasing` or `ended`.
+    pub phase: String,
+    /// The owner's epoch.
+    pub epoch: u32,
+    /// Whether its clients wait for the directory: it does not serve yet, or cannot reach a component that may count.
+    pub waits_for_directory: bool,
+    /// Bytes copied to bring components up to date, since it began.
+    pub copied_bytes: u64,
+    /// Damaged blocks that it wrote again.
+    pub repaired_blocks: u64,
+    /// The components.
+    pub members: Vec<MemberView>,
+}
+
+/// What the owner of a disk says of a component.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MemberView {
+    /// Identity.
+    pub component: String,
+    /// Whether it serves the owner.
+    pub is_open: bool,
+    /// While it is brought up to date.
+    pub resync: Option<ResyncView>,
+    /// Why it does not count.
+    pub trouble: Option<String>,
+    /// In how many seconds it is tried again, while that waits because of the trouble.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_seconds: Option<u64>,
+}
+
+/// How far a component has been brought up to date.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ResyncView {
+    /// Bytes that were copied.
+    pub copied_bytes: u64,
+    /// Bytes still to be copied, as far as they are known.
+    pub remaining_bytes: u64,
+    /// The pace over the last seconds.
+    pub bytes_per_second: Option<f64>,
+    /// When it will end at that pace.
+    pub seconds_left: Option<f64>,
+}
+
+/// A disk group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct GroupView {
+    /// Identity.
+    pub id: String,
+    /// Size of the log region.
+    pub log_bytes: u64,
+    /// Bytes of it in use.
+    pub log_used_bytes: u64,
+    /// Back-pressure, 0..=255.
+    pub congestion: u8,
+    /// Bytes in the log that wait for destaging.
+    pub destage_pending_bytes: u64,
+    /// Bytes destaged since the start.
+    pub destaged_bytes: u64,
+    /// Bytes of memory in tables.
+    pub memory_bytes: u64,
+    /// Share of the space at rest that the present round of scrubbing has verified.
+    pub scrub_progress: f64,
+    /// Rounds of scrubbing completed since the start.
+    pub scrub_rounds: u64,
+    /// Its devices.
+    pub devices: Vec<DeviceView>,
+}
+
+/// A device that takes the place of another.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReplaceDevice {
+    /// The path or id of the device that failed, or is empty. Of a group that could not be opened: the path of its log device.
+    pub device: String,
+    /// The path of the new device. It may be the same path.
+    pub with: String,
+    /// Make a file of this size where the new path does not exist.
+    #[serde(default)]
+    pub file_size: Option<u64>,
+    /// Format the new device although it holds something else.
+    #[serde(default)]
+    pub force: bool,
+    /// Only tell what that would do.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// The device once more, where nothing else holds what stood on it.
+    #[serde(default)]
+    pub confirm: Option<String>,
+}
+
+/// What replacing a device does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ReplacementView {
+    /// The path of the former device.
+    pub device: String,
+    /// The path of the new one.
+    pub with: String,
+    /// Whether it is a log device, so that the whole group is made anew.
+    pub is_log: bool,
+    /// Disks that had components there.
+    pub disks: Vec<String>,
+    /// Those of them of which no other component holds the data: they are lost.
+    pub lost_disks: Vec<String>,
+    /// The group that the new device is in; nothing in a dry run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// What else should be done, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+}
+
+/// Devices to be added.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddDevices {
+    /// The group that gets them as capacity devices. Left out: a new group is made.
+    #[serde(default)]
+    pub group: Option<String>,
+    /// Log device of a new group.
+    #[serde(default)]
+    pub log: Option<String>,
+    /// Capacity devices. A new group may have none: its log device then holds everything.
+    #[serde(default)]
+    pub capacity: Vec<String>,
+    /// Size of the log region of a new group.
+    #[serde(default)]
+    pub log_size: Option<u64>,
+    /// Make files of this size where paths do not exist.
+    #[serde(default)]
+    pub file_size: Option<u64>,
+    /// Format devices that hold something else.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// What was added.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AddedDevices {
+    /// The group.
+    pub group: String,
+    /// Its devices, those that were there too.
+    pub devices: Vec<DeviceView>,
+}
+
+/// A disk in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DiskSummary {
+    /// Name.
+    pub name: String,
+    /// Identity.
+    pub id: String,
+    /// Size that guests see.
+    pub size: u64,
+    /// Its rules, in short: `single,stripes=2`.
+    pub policy: String,
+    /// Whether clients may only read.
+    pub read_only: bool,
+    /// Whether clients of several hosts may have it at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub share: bool,
+    /// The only ones who may attach to it; left out: whoever may attach to disks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<AllowedView>,
+    /// `creating`, `active` or `deleting`.
+    pub state: String,
+    /// Bytes of its size that are backed by space.
+    pub allocated_bytes: u64,
+    /// Clients attached.
+    pub client_count: usize,
+    /// Why it cannot be used, if so.
+    pub unavailable: Option<String>,
+    /// What its policy asks for and it does not have.
+    pub debts: Vec<String>,
+    /// Which copies do not count or cannot be reached, why, and when they will; empty: it is whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_whole: Vec<String>,
+    /// What goes on with it although it is whole: what is copied to where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under_way: Option<String>,
+    /// All that is wrong with it, and what it waits for, in one line; nothing when nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+/// All of one disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DiskView {
+    /// What a list shows.
+    #[serde(flatten)]
+    pub summary: DiskSummary,
+    /// Every rule with its value.
+    pub rules: BTreeMap<String, String>,
+    /// When it was made, in seconds since 1970.
+    pub created: u64,
+    /// The owner's epoch.
+    pub epoch: u32,
+    /// The host that owns it, in a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// In a cluster: at which hosts clients have it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attached: Vec<AttachedView>,
+    /// Addresses for NBD clients.
+    pub addresses: Vec<String>,
+    /// The layout as lines of text.
+    pub layout: Vec<String>,
+    /// Why it is so.
+    pub why: Vec<String>,
+    /// The components.
+    pub components: Vec<ComponentView>,
+    /// Clients attached.
+    pub clients: Vec<ClientView>,
+    /// What its guests do now.
+    pub figures: FiguresView,
+    /// What whoever has just made it is to know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// A component.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ComponentView {
+    /// Place in the layout, depth first.
+    pub index: usize,
+    /// Identity.
+    pub id: String,
+    /// Identity of its device.
+    pub device: String,
+    /// Path of its device, if it is there.
+    pub path: Option<String>,
+    /// Size.
+    pub size: u64,
+    /// In a cluster: the host that it stands on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The place that it is a copy of.
+    #[serde(default)]
+    pub place: usize,
+    /// In a cluster: `active`, `absent`, `stale` or `stand-in`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<String>,
+    /// The component that it stands in for, or is to stand in for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_in_for: Option<String>,
+    /// What is wrong with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+    /// While it is brought up to date.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resync: Option<ResyncView>,
+    /// Bytes of it that are backed by space.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_bytes: Option<u64>,
+}
+
+/// A client.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ClientView {
+    /// Where it comes from.
+    pub peer: String,
+    /// Whether the connection is encrypted.
+    pub tls: bool,
+    /// Seconds since it attached.
+    pub attached_seconds: f64,
+    /// Seconds that a request may go without an answer before it ends with an I/O error; none if requests wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_after_seconds: Option<u64>,
+}
+
+/// Rates and latencies of one disk over the last seconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FiguresView {
+    /// Name of the disk.
+    pub disk: String,
+    /// Seconds that the rates are over.
+    pub seconds: f64,
+    /// Reads.
+    pub read: RateView,
+    /// Writes.
+    pub write: RateView,
+    /// Requests under way.
+    pub outstanding: u32,
+    /// Clients attached.
+    pub client_count: usize,
+}
+
+/// A rate.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RateView {
+    /// I/Os per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+    /// Median latency in microseconds; nothing when there was no I/O.
+    pub latency_us_p50: Option<f64>,
+    /// 99th percentile.
+    pub latency_us_p99: Option<f64>,
+}
+
+/// What all disks do now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TopView {
+    /// Seconds that the rates are over.
+    pub seconds: f64,
+    /// Disks, the busiest first.
+    pub disks: Vec<FiguresView>,
+    /// Congestion of every group, by its identity.
+    pub congestion: BTreeMap<String, u8>,
+}
+
+/// A disk to be made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateDisk {
+    /// Name.
+    pub name: String,
+    /// Size in bytes, a multiple of 512.
+    pub size: u64,
+    /// A policy's name, rules, or both: `single`, `gold,stripes=2`. Left out: `single` on a single host, `default` in a cluster.
+    #[serde(default)]
+    pub policy: Option<String>,
+    /// Whether clients may only read.
+    #[serde(default)]
+    pub read_only: bool,
+    /// Whether clients of several hosts may have it at once. In a cluster; on a host alone it says nothing.
+    #[serde(default)]
+    pub share: bool,
+}
+
+/// A disk to be changed; what is left out stays.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeDisk {
+    /// A new name. Clients must attach by it from then on.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// A new size.
+    #[serde(default)]
+    pub size: Option<u64>,
+    /// Whether clients may only read.
+    #[serde(default)]
+    pub read_only: Option<bool>,
+    /// Whether clients of several hosts may have it at once.
+    #[serde(default)]
+    pub share: Option<bool>,
+    /// Who may attach to it over the network; for admins to say.
+    #[serde(default)]
+    pub allowed: Option<AllowedView>,
+    /// Of a disk that has diverged: the host whose copies are kept. What the others hold beyond that is overwritten.
+    #[serde(default)]
+    pub keep: Option<String>,
+    /// The disk's name: needed to make it smaller, and to choose which copies are kept.
+    #[serde(default)]
+    pub confirm: Option<String>,
+    /// To make it smaller: whether the connections of clients that have it are ended. Otherwise a disk with clients is refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detach_clients: bool,
+}
+
+/// How a device is removed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct RemoveOptions {
+    /// Whether the whole group may go, where the device holds its log.
+    #[serde(default)]
+    pub group: bool,
+}
+
+/// An interval.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct Since {
+    /// The last so many seconds; left out: since the engine started.
+    #[serde(default)]
+    pub since: Option<u64>,
+}
+
+/// A policy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PolicyView {
+    /// Name.
+    pub name: String,
+    /// Whether it is there from the start and cannot be deleted.
+    pub built_in: bool,
+    /// Every rule with its value.
+    pub rules: BTreeMap<String, String>,
+    /// In short.
+    pub short: String,
+    /// Why no disk can have it now, if so.
+    pub unsupported: Option<String>,
+}
+
+/// A policy to be made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreatePolicy {
+    /// Name.
+    pub name: String,
+    /// Rules, with a policy's name first if it builds on one: `single,stripes=2`.
+    pub rules: String,
+}
+
+/// All histograms of a disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HistogramsView {
+    /// Name of the disk.
+    pub disk: String,
+    /// Seconds that they cover; nothing: since the engine started.
+    pub seconds: Option<f64>,
+    /// Reads.
+    pub read: LatencyView,
+    /// Writes.
+    pub write: LatencyView,
+    /// Trims and zero-writes.
+    pub trims: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// The histograms, with the buckets of vSCSI.
+    pub histograms: Vec<HistogramView>,
+    /// All of it with the fine latencies, for programs: the bytes of docs/formats/statistics.md in hexadecimal.
+    #[serde(default)]
+    pub encoded: String,
+}
+
+/// Counts and latencies of one operation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LatencyView {
+    /// I/Os that completed well.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// I/Os that failed.
+    pub errors: u64,
+    /// Mean latency in microseconds.
+    pub latency_us_mean: Option<f64>,
+    /// Median.
+    pub latency_us_p50: Option<f64>,
+    /// 90th percentile.
+    pub latency_us_p90: Option<f64>,
+    /// 99th percentile.
+    pub latency_us_p99: Option<f64>,
+    /// 99.9th percentile.
+    pub latency_us_p999: Option<f64>,
+}
+
+/// One histogram.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HistogramView {
+    /// What it counts: `length`, `latency`, ….
+    pub kind: String,
+    /// The title that vSCSI gives it.
+    pub title: String,
+    /// Unit of the limits.
+    pub unit: String,
+    /// `reads`, `writes` or `both`.
+    pub operations: String,
+    /// Number of values.
+    pub count: u64,
+    /// Smallest value.
+    pub min: Option<i64>,
+    /// Largest value.
+    pub max: Option<i64>,
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Buckets, empty ones too.
+    pub buckets: Vec<BucketView>,
+}
+
+/// One bucket.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BucketView {
+    /// Largest value that falls in it; nothing for the last.
+    pub limit: Option<i32>,
+    /// How many fell in it.
+    pub count: u64,
+}
+
+/// A device was removed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RemovedDevice {
+    /// What else should be done, if anything.
+    pub advice: Option<String>,
+}

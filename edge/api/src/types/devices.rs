@@ -1,0 +1,63 @@
+//! Devices, of one host or of all.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DeviceView {
+    /// Identity.
+    pub id: String,
+    /// Where it was opened.
+    pub path: String,
+    /// Its disk group.
+    pub group: String,
+    /// `log`, `capacity` or `log+capacity`.
+    pub role: String,
+    /// Size.
+    pub size: u64,
+    /// Bytes that extents can take in all.
+    pub capacity_bytes: u64,
+    /// Bytes in extents that are taken.
+    pub used_bytes: u64,
+    /// Bytes promised to reservations and not taken.
+    pub reserved_bytes: u64,
+    /// Components that stand on it.
+    pub component_count: u32,
+    /// Components that it can hold in all.
+    pub component_count_max: u32,
+    /// Why it is out of service, if it is.
+    pub failure: Option<String>,
+    /// Blocks found damaged since the start: checksums that did not match, and blocks that could not be read.
+    pub damaged_blocks: u64,
+    /// Blocks that failed reads since the start (bad sectors).
+    #[serde(default)]
+    pub read_errors: u64,
+    /// How far it is on its way to be empty, and why it is to be; nothing when it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaving: Option<String>,
+    /// Seconds in which requests were under way, since its group was opened.
+    #[serde(default)]
+    pub busy_seconds: f64,
+    /// Requests that ended since then. The time for one of them does not grow with how many are under way at once.
+    #[serde(default)]
+    pub requests: u64,
+}
+
+/// The devices of all hosts that answer.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AllDevicesView {
+    /// By the hosts' names.
+    pub hosts: Vec<HostDevicesView>,
+    /// Hosts that did not answer.
+    pub silent: Vec<String>,
+}
+
+/// The devices of one host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HostDevicesView {
+    /// Its name.
+    pub host: String,
+    /// Its devices.
+    pub devices: Vec<DeviceView>,
+}

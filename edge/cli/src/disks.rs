@@ -1,0 +1,529 @@
+//! `disk`.
+
+use crate::shell::{Shell, seconds, size};
+use crate::{text, transfer};
+use api::client::disk_path;
+use api::types::{
+    AllowedView, AttachedView, BucketView, ChangeDisk, CreateDisk, DiskSummary, DiskView, HistogramView,
+    HistogramsView, LatencyView, RateView,
+};
+use base::units::format_bytes;
+use clap::{Args, Subcommand, ValueEnum};
+use failure::Failure;
+
+/// What can be done with disks.
+#[derive(Debug, Subcommand)]
+pub enum DiskCommand {
+    /// Create a virtual disk.
+    Create(CreateOptions),
+    /// List all disks.
+    List {
+        /// Column to sort by, the largest figure first.
+        #[arg(long, value_enum, default_value = "name")]
+        sort: DiskSort,
+        /// Reverse the order.
+        #[arg(long)]
+        reverse: bool,
+    },
+    /// Show a disk: its layout and the reasons for it, space, clients, live figures.
+    Show {
+        /// Name or id of the disk.
+        name: String,
+    },
+    /// Resize a disk: make it larger or smaller.
+    Resize {
+        /// Name or id of the disk.
+        name: String,
+        /// New size of the disk, e.g. 200GiB.
+        #[arg(value_parser = size)]
+        size: u64,
+        /// Name of the disk: confirms that it is made smaller.
+        #[arg(long, value_name = "NAME")]
+        confirm: Option<String>,
+        /// End the connections of clients that have the disk at any host, so that it can be made smaller.
+        #[arg(long)]
+        detach_clients: bool,
+    },
+    /// Rename a disk.
+    Rename {
+        /// Name or id of the disk.
+        name: String,
+        /// New name of the disk.
+        new_name: String,
+    },
+    /// Decide which copies of a disk that has diverged are kept.
+    ///
+    /// A disk has diverged when the directory was older than the devices, and a copy holds acknowledged writes that the others lack. Nothing is
+    /// served until somebody decides. The copies of the other hosts are overwritten with what is kept.
+    Resolve {
+        /// Name or id of the disk.
+        name: String,
+        /// Host whose copies are kept.
+        #[arg(long, value_name = "HOST")]
+        keep: String,
+        /// Name of the disk: confirms that acknowledged writes of the other copies are destroyed.
+        #[arg(long, value_name = "NAME")]
+        confirm: Option<String>,
+    },
+    /// Set who may attach to a disk over the network: the named people and hosts, and nobody else.
+    Allow(AllowOptions),
+    /// Change a setting of a disk: read-only on|off, share on|off
+    Set {
+        /// Name or id of the disk.
+        name: String,
+        /// Setting to change.
+        setting: DiskSetting,
+        /// New value of the setting.
+        value: Switch,
+    },
+    /// Delete a disk and all its data. The command is refused while clients have the disk.
+    Delete {
+        /// Name or id of the disk.
+        name: String,
+        /// Name of the disk: confirms that its data is destroyed.
+        #[arg(long, value_name = "NAME")]
+        confirm: Option<String>,
+        /// End the connections of clients that have the disk, at any host.
+        #[arg(long)]
+        detach_clients: bool,
+    },
+    /// Import a disk image (raw, qcow2, …) into a disk, which is created if it does not exist.
+    Import(transfer::ImportOptions),
+    /// Export a disk to an image file.
+    Export(transfer::ExportOptions),
+    /// Show the I/O histograms of a disk.
+    Histogram(HistogramOptions),
+}
+
+/// By what disks are sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DiskSort {
+    /// Name.
+    Name,
+    /// Size.
+    Size,
+    /// Allocated space.
+    Allocated,
+    /// Policy.
+    Policy,
+    /// Number of clients.
+    Clients,
+    /// Unavailable disks first, then disks that are not compliant.
+    State,
+}
+
+impl DiskSort {
+    fn apply(self, disks: &mut [DiskSummary], reverse: bool) {
+        use std::cmp::Reverse;
+        // What is equal stays in the order of names.
+        disks.sort_by(|a, b| a.name.cmp(&b.name));
+        match self {
+            DiskSort::Name => {}
+            DiskSort::Size => disks.sort_by_key(|disk| Reverse(disk.size)),
+            DiskSort::Allocated => disks.sort_by_key(|disk| Reverse(disk.allocated_bytes)),
+            DiskSort::Policy => disks.sort_by(|a, b| a.policy.cmp(&b.policy)),
+            DiskSort::Clients => disks.sort_by_key(|disk| Reverse(disk.client_count)),
+            DiskSort::State => {
+                disks.sort_by_key(|disk| {
+                    (disk.unavailable.is_none(), disk.not_whole.is_empty(), disk.debts.is_empty())
+                });
+            }
+        }
+        if reverse {
+            disks.reverse();
+        }
+    }
+}
+
+/// A setting of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DiskSetting {
+    /// Whether clients may only read; attached clients are held to it at once.
+    ReadOnly,
+    /// Whether clients of several hosts may have the disk at once: for a live migration, or a cluster file system.
+    Share,
+}
+
+/// On or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// Yes.
+    On,
+    /// No.
+    Off,
+}
+
+/// Options of `disk create`.
+#[derive(Debug, Args)]
+pub struct CreateOptions {
+    /// Name of the disk.
+    name: String,
+    /// Size of the disk, e.g. 100GiB.
+    #[arg(value_parser = size)]
+    size: u64,
+    /// Name of a policy, rules, or both: single, gold,stripes=2 [default on a single host: single].
+    #[arg(long)]
+    policy: Option<String>,
+    /// Let clients only read.
+    #[arg(long)]
+    read_only: bool,
+    /// Let clients of several hosts have the disk at once.
+    #[arg(long)]
+    share: bool,
+}
+
+/// Options of `disk allow`.
+#[derive(Debug, Args)]
+pub struct AllowOptions {
+    /// Name or id of the disk.
+    name: String,
+    /// Person who may attach; once per person.
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["host", "anybody"], conflicts_with = "anybody")]
+    person: Vec<String>,
+    /// Host whose guests may attach; once per host.
+    #[arg(long, value_name = "NAME", conflicts_with = "anybody")]
+    host: Vec<String>,
+    /// Let everybody attach who may attach to disks.
+    #[arg(long)]
+    anybody: bool,
+}
+
+/// Options of `disk histogram`.
+#[derive(Debug, Args)]
+pub struct HistogramOptions {
+    /// Name or id of the disk.
+    name: String,
+    /// Length of the most recent window, e.g. 60s, 5m or 1h [default: since the host started].
+    #[arg(long, value_parser = seconds)]
+    since: Option<u64>,
+    /// Kind to show alone: length, seek_distance, seek_distance_nearest, latency, outstanding, interarrival.
+    #[arg(long)]
+    kind: Option<String>,
+}
+
+/// Does it.
+///
+/// # Errors
+/// What the host says.
+pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Failure> {
+    match command {
+        DiskCommand::Create(options) => {
+            let CreateOptions { name, size, policy, read_only, share } = options;
+            let request = CreateDisk { name, size, policy, read_only, share };
+            let disk: DiskView = shell.client.post("/api/v1/disks", &request).await?;
+            if !shell.json {
+                disk.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            }
+            shell.show(&disk, disk_text)
+        }
+        DiskCommand::List { sort, reverse } => {
+            let mut disks: Vec<DiskSummary> = shell.client.get("/api/v1/disks").await?;
+            sort.apply(&mut disks, reverse);
+            shell.show(&disks, |disks| disk_table(disks))
+        }
+        DiskCommand::Show { name } => {
+            let disk: DiskView = shell.client.get(&disk_path(&name)).await?;
+            shell.show(&disk, disk_text)
+        }
+        DiskCommand::Resize { name, size, confirm, detach_clients } => {
+            resize(shell, &name, size, (confirm, detach_clients)).await
+        }
+        DiskCommand::Rename { name, new_name } => {
+            let request = ChangeDisk { name: Some(new_name), ..ChangeDisk::default() };
+            let disk: DiskView = shell.client.patch(&disk_path(&name), &request).await?;
+            shell.show(&disk, |disk| format!("renamed {name} to {}", disk.summary.name))
+        }
+        DiskCommand::Set { name, setting: DiskSetting::ReadOnly, value } => {
+            let request = ChangeDisk { read_only: Some(value == Switch::On), ..ChangeDisk::default() };
+            let disk: DiskView = shell.client.patch(&disk_path(&name), &request).await?;
+            let access = if disk.summary.read_only { "only be read" } else { "be read and written" };
+            shell.show(&disk, |disk| format!("{} may {access} from now on", disk.summary.name))
+        }
+        DiskCommand::Set { name, setting: DiskSetting::Share, value } => {
+            let request = ChangeDisk { share: Some(value == Switch::On), ..ChangeDisk::default() };
+            let disk: DiskView = shell.client.patch(&disk_path(&name), &request).await?;
+            let hosts = if disk.summary.share { "several hosts" } else { "one host" };
+            shell.show(&disk, |disk| format!("{hosts} at a time may have {} from now on", disk.summary.name))
+        }
+        DiskCommand::Resolve { name, keep, confirm } => {
+            let request = ChangeDisk { keep: Some(keep.clone()), confirm, ..ChangeDisk::default() };
+            let disk: DiskView = shell.client.patch(&disk_path(&name), &request).await?;
+            shell.show(&disk, |disk| {
+                format!(
+                    "the copies of {} on {keep} are kept; the others are filled from them",
+                    disk.summary.name
+                )
+            })
+        }
+        DiskCommand::Allow(AllowOptions { name, person, host, anybody }) => {
+            let allowed = AllowedView { anybody, people: person, hosts: host };
+            let request = ChangeDisk { allowed: Some(allowed), ..ChangeDisk::default() };
+            let disk: DiskView = shell.client.patch(&disk_path(&name), &request).await?;
+            shell.show(&disk, |disk| {
+                format!(
+                    "{} may be attached by {} from now on",
+                    disk.summary.name,
+                    allowed_text(&disk.summary)
+                )
+            })
+        }
+        DiskCommand::Delete { name, confirm, detach_clients } => {
+            delete(shell, &name, (confirm, detach_clients)).await
+        }
+        DiskCommand::Import(options) => transfer::import(shell, options).await,
+        DiskCommand::Export(options) => transfer::export(shell, options).await,
+        DiskCommand::Histogram(options) => histogram(shell, options).await,
+    }
+}
+
+async fn resize(
+    shell: &mut Shell<'_>,
+    name: &str,
+    size: u64,
+    (confirm, detach_clients): (Option<String>, bool),
+) -> Result<(), Failure> {
+    let before: DiskView = shell.client.get(&disk_path(name)).await?;
+    let is_smaller = size < before.summary.size;
+    let confirm = match is_smaller {
+        true => {
+            let what = format!("Making {name} smaller destroys what stands beyond {}", format_bytes(size));
+            Some(shell.confirm(confirm, &what, &before.summary.name)?)
+        }
+        false => None,
+    };
+    let request = ChangeDisk {
+        size: Some(size),
+        confirm,
+        detach_clients: detach_clients && is_smaller,
+        ..ChangeDisk::default()
+    };
+    let disk: DiskView = shell.client.patch(&disk_path(name), &request).await?;
+    shell.show(&disk, |disk| {
+        let (before, after) = (format_bytes(before.summary.size), format_bytes(disk.summary.size));
+        format!("{} was {before} and is {after}", disk.summary.name)
+    })
+}
+
+async fn delete(
+    shell: &mut Shell<'_>,
+    name: &str,
+    (confirm, detach_clients): (Option<String>, bool),
+) -> Result<(), Failure> {
+    let disk: DiskView = shell.client.get(&disk_path(name)).await?;
+    let what = format!("Deleting {name} destroys {} of data", format_bytes(disk.summary.allocated_bytes));
+    let confirm = shell.confirm(confirm, &what, &disk.summary.name)?;
+    let escaped = disk_path(&confirm);
+    let escaped = escaped.rsplit('/').next().unwrap_or_default();
+    let detach = if detach_clients { "&detach_clients=true" } else { "" };
+    let () = shell.client.delete(&format!("{}?confirm={escaped}{detach}", disk_path(name))).await?;
+    shell.show(&serde_json::json!({ "deleted": name }), |_| format!("deleted {name}"))
+}
+
+async fn histogram(shell: &mut Shell<'_>, options: HistogramOptions) -> Result<(), Failure> {
+    let since = options.since.map_or_else(String::new, |seconds| format!("?since={seconds}"));
+    let address = format!("{}/histograms{since}", disk_path(&options.name));
+    let mut all: HistogramsView = shell.client.get(&address).await?;
+    if let Some(kind) = options.kind {
+        if !all.histograms.iter().any(|histogram| histogram.kind == kind) {
+            let mut kinds: Vec<&str> = all.histograms.iter().map(|found| found.kind.as_str()).collect();
+            kinds.dedup();
+            return Err(Failure::usage(format!(
+                "unknown histogram `{kind}`: use one of {}",
+                kinds.join(", ")
+            )));
+        }
+        all.histograms.retain(|histogram| histogram.kind == kind);
+    }
+    shell.show(&all, histograms_text)
+}
+
+fn disk_table(disks: &[DiskSummary]) -> String {
+    let row = |disk: &DiskSummary| {
+        let short = match (&disk.unavailable, disk.debts.len()) {
+            (Some(_), _) => "unavailable".to_owned(),
+            (None, _) if !disk.not_whole.is_empty() => format!("{}, not whole", disk.state),
+            (None, 0) => disk.state.clone(),
+            (None, _) => format!("{}, owes to its policy", disk.state),
+        };
+        let state = match &disk.trouble {
+            Some(trouble) => format!("{short}: {}", trouble.trim_start_matches("cannot be used: ")),
+            None => short,
+        };
+        vec![
+            disk.name.clone(),
+            format_bytes(disk.size),
+            format_bytes(disk.allocated_bytes),
+            disk.policy.clone(),
+            disk.client_count.to_string(),
+            state,
+        ]
+    };
+    let headings = ["disk", "size", "allocated", "policy", "clients", "state"];
+    text::table(&headings, &[1, 2, 4], disks.iter().map(row).collect())
+}
+
+fn rate_text(rate: &RateView) -> String {
+    format!(
+        "{:.0} IOPS, {}, latency p50 {} p99 {}",
+        rate.iops,
+        text::rate(rate.bytes_per_second),
+        text::latency(rate.latency_us_p50),
+        text::latency(rate.latency_us_p99)
+    )
+}
+
+fn disk_text(disk: &DiskView) -> String {
+    let summary = &disk.summary;
+    let clients: Vec<String> = disk
+        .clients
+        .iter()
+        .map(|client| {
+            let tls = if client.tls { ", encrypted" } else { "" };
+            let errors = client.error_after_seconds;
+            let errors = errors.map_or_else(String::new, |after| format!(", I/O errors after {after} s"));
+            format!("{} for {}{tls}{errors}", client.peer, text::duration(client.attached_seconds))
+        })
+        .collect();
+    let access = match (summary.read_only, summary.share) {
+        (false, false) => "",
+        (true, false) => ", read-only",
+        (false, true) => ", shared",
+        (true, true) => ", read-only, shared",
+    };
+    let mut facts = vec![
+        ("disk", summary.name.clone()),
+        ("id", summary.id.clone()),
+        (
+            "size",
+            format!(
+                "{}, {} allocated{access}",
+                format_bytes(summary.size),
+                format_bytes(summary.allocated_bytes)
+            ),
+        ),
+        ("policy", summary.policy.clone()),
+        (
+            "state",
+            match &summary.trouble {
+                Some(trouble) => format!("{}: {trouble}", summary.state),
+                None => summary.state.clone(),
+            },
+        ),
+        ("attached", attached_text(disk)),
+        ("allowed", summary.allowed.as_ref().map_or_else(String::new, |_| allowed_text(summary))),
+        ("clients", if clients.is_empty() { "none".to_owned() } else { clients.join("\n") }),
+        ("reads", rate_text(&disk.figures.read)),
+        ("writes", rate_text(&disk.figures.write)),
+        ("owner", disk.owner.clone().unwrap_or_default()),
+        ("layout", shorten(&disk.layout)),
+        ("why", disk.why.join("\n")),
+        ("attach", disk.addresses.join("\n")),
+    ];
+    let under_way: Vec<String> = summary.under_way.iter().cloned().collect();
+    let lists = [("debts", &summary.debts), ("under way", &under_way)];
+    for (name, lines) in lists {
+        if !lines.is_empty() {
+            facts.push((name, lines.join("\n")));
+        }
+    }
+    facts.retain(|(_, value)| !value.is_empty());
+    text::facts(&facts)
+}
+
+/// Where clients have it.
+fn attached_text(disk: &DiskView) -> String {
+    let text = |one: &AttachedView| match one.clients {
+        None => format!("at host {}, which does not answer", one.host),
+        Some(1) => format!("at host {}, 1 client", one.host),
+        Some(count) => format!("at host {}, {count} clients", one.host),
+    };
+    disk.attached.iter().map(text).collect::<Vec<_>>().join("\n")
+}
+
+/// Who may attach to it.
+fn allowed_text(disk: &DiskSummary) -> String {
+    let Some(allowed) = &disk.allowed else { return "whoever may attach to disks".to_owned() };
+    let people = allowed.people.iter().map(|name| format!("person {name}"));
+    people.chain(allowed.hosts.iter().map(|name| format!("host {name}"))).collect::<Vec<_>>().join(", ")
+}
+
+/// Lines of a layout that a person still reads.
+const LAYOUT_LINES_MAX: usize = 20;
+
+fn shorten(lines: &[String]) -> String {
+    match lines.len().checked_sub(LAYOUT_LINES_MAX) {
+        None | Some(0) => lines.join("\n"),
+        Some(more) => {
+            format!("{}\n… and {more} more (--json shows all)", lines[..LAYOUT_LINES_MAX].join("\n"))
+        }
+    }
+}
+
+/// Characters of the longest bar.
+const BAR_LENGTH: u64 = 40;
+
+/// All histograms: reads and writes beside each other, with a bar of both.
+pub fn histograms_text(all: &HistogramsView) -> String {
+    let period = match all.seconds {
+        Some(seconds) => format!("the last {}", text::duration(seconds)),
+        None => "since the host started".to_owned(),
+    };
+    let mut shown = vec![format!("{}, {period}", all.disk), latency_table(all)];
+    let mut kinds: Vec<&str> = all.histograms.iter().map(|histogram| histogram.kind.as_str()).collect();
+    kinds.dedup();
+    for kind in kinds {
+        let of = |operations: &str| {
+            all.histograms.iter().find(|found| found.kind == kind && found.operations == operations)
+        };
+        if let Some(both) = of("both").filter(|both| both.count > 0) {
+            shown.push(histogram_text(both, of("reads"), of("writes")));
+        }
+    }
+    shown.join("\n\n")
+}
+
+fn latency_table(all: &HistogramsView) -> String {
+    let row = |name: &str, view: &LatencyView| {
+        vec![
+            name.to_owned(),
+            view.count.to_string(),
+            format_bytes(view.bytes),
+            view.errors.to_string(),
+            text::latency(view.latency_us_mean),
+            text::latency(view.latency_us_p50),
+            text::latency(view.latency_us_p90),
+            text::latency(view.latency_us_p99),
+            text::latency(view.latency_us_p999),
+        ]
+    };
+    let headings = ["", "ios", "bytes", "errors", "mean", "p50", "p90", "p99", "p99.9"];
+    let rows = vec![row("reads", &all.read), row("writes", &all.write)];
+    let others = format!("trims {}, flushes {}", all.trims, all.flushes);
+    format!("{}\n{others}", text::table(&headings, &[1, 2, 3, 4, 5, 6, 7, 8], rows))
+}
+
+fn histogram_text(
+    both: &HistogramView,
+    reads: Option<&HistogramView>,
+    writes: Option<&HistogramView>,
+) -> String {
+    let used = |bucket: &BucketView| bucket.count > 0;
+    let first = both.buckets.iter().position(used).unwrap_or(0);
+    let last = both.buckets.iter().rposition(used).unwrap_or(0);
+    let most = both.buckets.iter().map(|bucket| bucket.count).max().unwrap_or(1).max(1);
+    let count = |view: Option<&HistogramView>, index: usize| {
+        view.map_or_else(String::new, |view| view.buckets[index].count.to_string())
+    };
+    let row = |index: usize| {
+        let bucket = &both.buckets[index];
+        let limit = match bucket.limit {
+            Some(limit) => format!("<= {limit}"),
+            None => format!("> {}", both.buckets[index - 1].limit.unwrap_or_default()),
+        };
+        let bar = "#".repeat((bucket.count * BAR_LENGTH).div_ceil(most) as usize);
+        vec![limit, count(reads, index), count(writes, index), bucket.count.to_string(), bar]
+    };
+    let headings = [both.unit.as_str(), "reads", "writes", "all", ""];
+    let rows = (first..=last).map(row).collect();
+    format!("{}\n{}", both.title, text::table(&headings, &[0, 1, 2, 3], rows))
+}

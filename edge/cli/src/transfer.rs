@@ -1,0 +1,192 @@
+//! `disk import` and `disk export`: qemu-img between an image file and the disk's NBD address, sparse both ways.
+//!
+//! Relies on `qemu-img` of the machine. Must never write over anything that was not confirmed, and read no file but the image.
+
+mod image;
+mod qemu;
+
+use crate::shell::Shell;
+use crate::text;
+use api::client::disk_path;
+use api::types::{BeginImport, CreateDisk, DiskView, EndImport, ImportView};
+use base::units::{SECTOR_SIZE, format_bytes};
+use clap::Args;
+use failure::{Code, Failure};
+use image::{Format, Image};
+use qemu::{Node, PARALLEL, convert, image_size};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+/// What devices give space away by (docs/GLOSSARY.md, extent).
+const EXTENT_BYTES: u64 = 1 << 20;
+
+/// Options of `disk import`.
+#[derive(Debug, Args)]
+pub struct ImportOptions {
+    /// Name of the disk.
+    pub name: String,
+    /// Image file to read.
+    pub file: PathBuf,
+    /// Format of the image [default: by the extension of the file, never by its content].
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Read also the other files that the image names: backing files, data files, extents.
+    #[arg(long)]
+    pub with_backing: bool,
+    /// Policy of a disk that is created.
+    #[arg(long)]
+    pub policy: Option<String>,
+    /// Name of the disk: confirms that the data of an existing disk is overwritten.
+    #[arg(long, value_name = "NAME")]
+    pub confirm: Option<String>,
+    /// End the connections of clients that have the disk, at any host.
+    #[arg(long)]
+    pub detach_clients: bool,
+}
+
+/// Options of `disk export`.
+#[derive(Debug, Args)]
+pub struct ExportOptions {
+    /// Name of the disk.
+    pub name: String,
+    /// Image file to create; it must not exist.
+    pub file: PathBuf,
+    /// Format of the image.
+    #[arg(long, value_enum, default_value = "raw")]
+    pub format: Format,
+}
+
+/// Reads an image into a disk.
+///
+/// # Errors
+/// What qemu-img or the host says.
+pub async fn import(shell: &mut Shell<'_>, options: ImportOptions) -> Result<(), Failure> {
+    let image = Image::open(&options.file, options.format, options.with_backing)?;
+    let size = image_size(&image).await?.next_multiple_of(SECTOR_SIZE);
+    let (disk, confirm) = match shell.client.get::<DiskView>(&disk_path(&options.name)).await {
+        Ok(disk) => {
+            let what = format!("Importing replaces all that is on the disk {}", options.name);
+            let confirm = shell.confirm(options.confirm.clone(), &what, &disk.summary.name)?;
+            (disk, Some(confirm))
+        }
+        Err(failure) if failure.code == Code::NotFound => {
+            let request = CreateDisk {
+                name: options.name.clone(),
+                size,
+                policy: options.policy.clone(),
+                read_only: false,
+                share: false,
+            };
+            (shell.client.post("/api/v1/disks", &request).await?, None)
+        }
+        Err(failure) => return Err(failure),
+    };
+    let is_new = confirm.is_none();
+    let request = BeginImport {
+        confirm: confirm.or_else(|| Some(disk.summary.name.clone())),
+        detach_clients: options.detach_clients,
+        source: source_text(&image),
+        format: image.format.driver().to_owned(),
+        size,
+    };
+    let address = disk_path(&disk.summary.name);
+    let begun: ImportView = shell.client.post(&format!("{address}/import"), &request).await?;
+    let copied = copy_into(shell, &image, size, (&disk, is_new), &begun).await;
+    let failure = copied.as_ref().err().map(ToString::to_string);
+    let end = EndImport { export: begun.export, failure };
+    let ended = shell.client.post::<DiskView>(&format!("{address}/import/end"), &end).await;
+    let seconds = copied?;
+    let disk = ended?;
+    finish(shell, &disk, seconds)
+}
+
+/// The file and its machine, in one line.
+fn source_text(image: &Image) -> String {
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{} on {}", image.path.display().to_string().escape_debug(), machine.trim())
+}
+
+async fn copy_into(
+    shell: &Shell<'_>,
+    image: &Image,
+    size: u64,
+    (disk, is_new): (&DiskView, bool),
+    begun: &ImportView,
+) -> Result<f64, Failure> {
+    let target = Node::of_export(shell, &begun.addresses, &begun.export)?;
+    let mut arguments = words(&["-p", "-n", "-W", "-m", PARALLEL, "-O", "raw"]);
+    if is_new {
+        // A new disk reads as zeroes, so nothing needs to be written where the image has none.
+        arguments.extend(words(&["--target-is-zero"]));
+    }
+    arguments.extend(target.object.iter().flat_map(|object| words(&["--object", object])));
+    arguments.push(Node::of_image(image).argument());
+    if !is_new {
+        // Behind the image the disk is as if it were new. What is zeroed from a border of extents on gives its space back.
+        let rest = disk.summary.size.saturating_sub(size);
+        let to_border = (size.next_multiple_of(EXTENT_BYTES) - size).min(rest);
+        let zeroes = [to_border, rest - to_border].into_iter().filter(|bytes| *bytes > 0);
+        arguments.extend(zeroes.map(|bytes| Node::of_zeroes(bytes).argument()));
+    }
+    arguments.push(target.argument());
+    convert("import", &arguments).await
+}
+
+/// Reads a raw image into a new disk, as `disk import` does.
+///
+/// # Errors
+/// What qemu-img or the host says.
+pub async fn import_image(shell: &mut Shell<'_>, name: &str, file: &Path) -> Result<(), Failure> {
+    let options = ImportOptions {
+        name: name.to_owned(),
+        file: file.to_owned(),
+        format: Some(Format::Raw),
+        with_backing: false,
+        policy: Some("single".to_owned()),
+        confirm: None,
+        detach_clients: false,
+    };
+    import(shell, options).await
+}
+
+/// Writes a disk into an image.
+///
+/// # Errors
+/// What qemu-img or the host says.
+pub async fn export(shell: &mut Shell<'_>, options: ExportOptions) -> Result<(), Failure> {
+    if options.file.exists() {
+        return Err(Failure::new(Code::Conflict, format!("{} is there already", options.file.display())));
+    }
+    // From the root: nothing in its name can mean anything else.
+    let file = std::path::absolute(&options.file)
+        .map_err(|error| Failure::failed(format!("write {}", options.file.display()), error))?;
+    let file = file.to_str().ok_or_else(|| Failure::usage("the name of the file is not UTF-8"))?.to_owned();
+    let disk: DiskView = shell.client.get(&disk_path(&options.name)).await?;
+    let from = Node::of_export(shell, &disk.addresses, &disk.summary.name)?;
+    let mut arguments = words(&["-p", "-m", PARALLEL, "-O", options.format.driver()]);
+    arguments.extend(from.object.iter().flat_map(|object| words(&["--object", object])));
+    arguments.extend([from.argument(), file]);
+    let seconds = convert("export", &arguments).await?;
+    let disk: DiskView = shell.client.get(&disk_path(&disk.summary.id)).await?;
+    finish(shell, &disk, seconds)
+}
+
+fn finish(shell: &mut Shell<'_>, disk: &DiskView, seconds: f64) -> Result<(), Failure> {
+    let (size, allocated) = (disk.summary.size, disk.summary.allocated_bytes);
+    let answer = json!({
+        "disk": disk.summary.name, "size": size, "allocated_bytes": allocated, "seconds": seconds,
+    });
+    shell.show(&answer, |_| {
+        format!(
+            "{}: {}, {} allocated, in {seconds:.1} s ({} of data)",
+            disk.summary.name,
+            format_bytes(size),
+            format_bytes(allocated),
+            text::rate(allocated as f64 / seconds.max(0.001))
+        )
+    })
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}

@@ -1,0 +1,281 @@
+//! What only one host knows: told by each of itself, and asked of the others with little patience.
+
+use super::members::api_of;
+use super::{Cluster, View};
+use crate::directory::shared::record::{ClusterDisk, ClusterHost};
+use crate::limits::HOST_ANSWER_WAIT;
+use crate::security::Security;
+use ::cluster::{Pace, copied_and_left};
+use api::client::Client;
+use api::types::{LocalView, MemberView, PaceView, PeerCountersView, ReplicationView, ResyncView};
+use base::{ComponentId, DiskId, HostId};
+use engine::ClusterState;
+use failure::{Code, Failure};
+use replication::Standing;
+use replication::owner::{LeftBecause, MemberState, OwnerState, Phase};
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::Refusal;
+
+/// What hosts know that were asked and answered.
+pub type Locals = BTreeMap<HostId, LocalView>;
+
+impl Cluster {
+    /// What this host alone knows.
+    pub fn local(&self, state: &ClusterState) -> LocalView {
+        let owned = state.disks.iter().filter_map(|(id, disk)| {
+            disk.owner.as_ref().map(|owner| self.replication_view(*id, owner, state))
+        });
+        let counters = state.counters;
+        LocalView {
+            host: self.me.to_string(),
+            owned: owned.collect(),
+            used_bytes: state.components.iter().map(|(id, one)| (id.to_string(), one.used_bytes)).collect(),
+            attached: self.attached_here(),
+            locked: self.locked_here(),
+            links: state.links_of_hosts(self.me).map(|(host, is_up)| (host.to_string(), is_up)).collect(),
+            directory_away: self.directory_away(),
+            directory_members: self.directory().member_count(),
+            directory_members_silent: self.silent_members().len(),
+            paces: self.paces().iter().map(pace_view).collect(),
+            peers: PeerCountersView {
+                refused: counters.refused,
+                garbage: counters.garbage,
+                slow: counters.slow,
+                received_bytes: counters.received_bytes,
+                sent_bytes: counters.sent_bytes,
+            },
+        }
+    }
+
+    /// Asks all hosts that can be reached, at once.
+    pub async fn locals(&self, state: &ClusterState) -> Locals {
+        let (mut locals, _) = self.ask_others(state, "/api/v1/cluster/local").await;
+        locals.insert(self.me, self.local(state));
+        locals
+    }
+
+    /// Asks all other hosts that can be reached for what their API has at a path, at once; with it the names of those from
+    /// which nothing came.
+    pub async fn ask_others<T: DeserializeOwned + Send + 'static>(
+        &self,
+        state: &ClusterState,
+        path: &str,
+    ) -> (BTreeMap<HostId, T>, Vec<String>) {
+        let view = self.view();
+        let mut asked = Vec::new();
+        let (mut answers, mut silent) = (BTreeMap::new(), Vec::new());
+        for known in view.hosts.values().filter(|known| known.host.record.id != self.me) {
+            if !self.reaches(state, &known.host) {
+                silent.push(known.host.record.name.clone());
+                continue;
+            }
+            let (host, security, path) = (Arc::clone(&known.host), self.certified(), path.to_owned());
+            let task = tokio::spawn(async move {
+                let answer = ask_host(&host, security.as_deref(), &path, HOST_ANSWER_WAIT).await;
+                (host, answer)
+            });
+            asked.push(task);
+        }
+        for task in asked {
+            match task.await {
+                Ok((host, Ok(answer))) => drop(answers.insert(host.record.id, answer)),
+                Ok((host, Err(_))) => silent.push(host.record.name.clone()),
+                Err(broken) => tracing::error!("ask another host: {broken}"),
+            }
+        }
+        silent.sort();
+        (answers, silent)
+    }
+
+    /// Asks one other host for what its API has at a path.
+    ///
+    /// # Errors
+    /// What it says, or that it does not answer.
+    pub async fn ask_one<T: DeserializeOwned>(
+        &self,
+        host: &ClusterHost,
+        path: &str,
+        wait: Duration,
+    ) -> Result<T, Failure> {
+        ask_host(host, self.certified().as_deref(), path, wait).await
+    }
+
+    /// What this host says, as its owner, of a disk.
+    pub(super) fn replication_view(
+        &self,
+        id: DiskId,
+        owner: &OwnerState,
+        state: &ClusterState,
+    ) -> ReplicationView {
+        let view = self.view();
+        let copied_and_left = |member: &MemberState| {
+            // A record that is newer here than what the owner told may not name it any more.
+            let found = view.disks.get(&id).and_then(|disk| disk.record.component(member.component));
+            let size = found.map_or(0, |(_, component)| component.size);
+            // A copy that counts and stands here tells how much there is.
+            let whole = owner.members.iter().filter(|one| one.place == member.place);
+            let whole = whole.filter(|one| one.standing == Standing::Active);
+            let used = whole.filter_map(|one| state.components.get(&one.component)).map(|one| one.used_bytes);
+            copied_and_left(member, size, used.max())
+        };
+        ReplicationView {
+            disk: id.to_string(),
+            phase: phase_text(owner.phase).to_owned(),
+            epoch: owner.epoch,
+            waits_for_directory: owner.waits_for_directory,
+            copied_bytes: owner.copied_bytes,
+            repaired_blocks: owner.repaired_blocks,
+            members: owner.members.iter().map(|one| self.member_view(one, copied_and_left(one))).collect(),
+        }
+    }
+
+    fn member_view(&self, member: &MemberState, copied_and_left: Option<(u64, u64)>) -> MemberView {
+        let resync = copied_and_left.map(|(copied_bytes, remaining_bytes)| {
+            let pace = self.pace(member.component).filter(|pace| *pace > 0.0);
+            ResyncView {
+                copied_bytes,
+                remaining_bytes,
+                bytes_per_second: pace,
+                seconds_left: pace.map(|pace| remaining_bytes as f64 / pace),
+            }
+        });
+        MemberView {
+            component: member.component.to_string(),
+            is_open: member.is_open,
+            resync,
+            trouble: member.trouble.map(|why| why.to_string()),
+            retry_seconds: member.retry_in.map(|time| time.as_secs() + u64::from(time.subsec_nanos() > 0)),
+        }
+    }
+}
+
+fn pace_view(pace: &Pace) -> PaceView {
+    let request_us = u64::try_from(pace.request.as_micros()).unwrap_or(u64::MAX);
+    PaceView { device: pace.device.to_string(), is_log: pace.is_log, request_us }
+}
+
+/// The way to another host's API.
+///
+/// # Errors
+/// When it has none that can be used from here.
+pub(super) fn client_of(host: &ClusterHost, security: Option<&Security>) -> Result<Client, Failure> {
+    let silent = || Failure::new(Code::Unreachable, format!("host {} does not answer", host.record.name));
+    match (security, api_of(host)) {
+        (Some(security), Some(address)) => Ok(security.client(address.to_owned(), host.record.id)),
+        _ => Client::parse(host.api.first().ok_or_else(silent)?, || Err(silent())),
+    }
+}
+
+async fn ask_host<T: DeserializeOwned>(
+    host: &ClusterHost,
+    security: Option<&Security>,
+    path: &str,
+    wait: Duration,
+) -> Result<T, Failure> {
+    let client = client_of(host, security)?;
+    let answer = tokio::time::timeout(wait, client.get(path)).await;
+    answer
+        .map_err(|_| Failure::new(Code::Unreachable, format!("host {} does not answer", host.record.name)))?
+}
+
+/// Bytes of data in each disk's places, as far as hosts told.
+pub(super) fn used_bytes(view: &View, locals: &Locals) -> BTreeMap<DiskId, Vec<u64>> {
+    view.disks.iter().map(|(id, disk)| (*id, used_bytes_of(disk, locals))).collect()
+}
+
+/// Bytes of data in a disk's places: of every place the copy that has most, as far as hosts told.
+pub fn used_bytes_of(disk: &ClusterDisk, locals: &Locals) -> Vec<u64> {
+    let mut places = vec![0; disk.record.layout.place_count()];
+    for member in &disk.record.roster.members {
+        let local = locals.get(&member.node.host);
+        let used = local.and_then(|local| local.used_bytes.get(&member.component.to_string()));
+        if let (Some(used), Some(place)) = (used, places.get_mut(usize::from(member.place))) {
+            *place = (*used).max(*place);
+        }
+    }
+    places
+}
+
+fn phase_text(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Claiming => "claiming",
+        Phase::Opening => "opening",
+        Phase::Serving => "serving",
+        Phase::Releasing => "releasing",
+        Phase::Ended => "ended",
+    }
+}
+
+/// What another host said, as its owner, of a disk; nothing when it makes no sense.
+pub(super) fn owner_state(view: &View, told: &ReplicationView) -> Option<(DiskId, OwnerState)> {
+    let id: DiskId = told.disk.parse().ok()?;
+    let disk = view.disks.get(&id)?;
+    let phases = [Phase::Claiming, Phase::Opening, Phase::Serving, Phase::Releasing, Phase::Ended];
+    let member = |told: &MemberView| {
+        let component: ComponentId = told.component.parse().ok()?;
+        let recorded = disk.record.roster.member(component)?;
+        Some(MemberState {
+            component,
+            node: recorded.node,
+            place: recorded.place,
+            standing: recorded.standing,
+            role: recorded.role,
+            is_open: told.is_open,
+            resync: told.resync.as_ref().map(|resync| (resync.copied_bytes, resync.remaining_bytes)),
+            looked_through: None, // What is left was told of all.
+            trouble: told.trouble.as_deref().and_then(trouble),
+            retry_in: told.retry_seconds.map(Duration::from_secs),
+        })
+    };
+    let state = OwnerState {
+        phase: phases.into_iter().find(|phase| phase_text(*phase) == told.phase)?,
+        epoch: told.epoch,
+        members: told.members.iter().filter_map(member).collect(),
+        waits_for_directory: told.waits_for_directory,
+        copied_bytes: told.copied_bytes,
+        repaired_blocks: told.repaired_blocks,
+    };
+    Some((id, state))
+}
+
+/// The reason that another host wrote out.
+fn trouble(text: &str) -> Option<LeftBecause> {
+    let refusals = [
+        Refusal::NotOpen,
+        Refusal::NoComponent,
+        Refusal::DeviceLost,
+        Refusal::NoSpace,
+        Refusal::Damaged,
+        Refusal::NoSlot,
+        Refusal::NotOwner,
+        Refusal::InUse,
+        Refusal::Busy,
+    ];
+    let mut all =
+        vec![LeftBecause::Unreachable, LeftBecause::Stuck, LeftBecause::LostWrites, LeftBecause::Directory];
+    all.extend(refusals.map(LeftBecause::Refused));
+    all.into_iter().find(|one| one.to_string() == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_understood_by_the_host_that_reads_them() {
+        for why in [
+            LeftBecause::LostWrites,
+            LeftBecause::Unreachable,
+            LeftBecause::Stuck,
+            LeftBecause::Refused(Refusal::NoComponent),
+            LeftBecause::Refused(Refusal::NoSpace),
+            LeftBecause::Refused(Refusal::NoSlot),
+        ] {
+            assert_eq!(trouble(&why.to_string()), Some(why));
+        }
+        assert_eq!(trouble("it rains"), None);
+    }
+}

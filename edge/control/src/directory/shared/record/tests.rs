@@ -1,0 +1,274 @@
+//! Records as they are stored: read back as they were, with everything that can stand in them.
+
+use super::super::Entry;
+use super::*;
+use ::cluster::{
+    Access, Claim, DeviceRecord, DeviceState, DiskRecord, DiskState, HostRecord, Incoming, Level, Limit,
+    Maintenance, Mode, NodeRecord, Reason, StandIn,
+};
+use base::units::GIB;
+use base::{ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, NodeId, WriteId};
+use layout::{Component, Layout};
+use placement::{Debt, Policy};
+use replication::{Member, OwnedBy, Role, Roster, Standing};
+use std::collections::BTreeSet;
+
+fn node(host: u128) -> NodeId {
+    NodeId { host: HostId(host), shard: 0 }
+}
+
+fn component(id: u64) -> Component {
+    Component { id: ComponentId(id), device: DeviceId(u128::from(id) * 11), size: GIB }
+}
+
+fn member(id: u64, standing: Standing) -> Member {
+    Member {
+        component: ComponentId(id),
+        node: node(u128::from(id)),
+        place: 0,
+        standing,
+        base: WriteId { epoch: 3, sequence: id },
+        role: Role::Copy,
+        ceiling: replication::Ceiling::Unknown,
+    }
+}
+
+/// A disk of two copies, of which the second is being replaced.
+fn disk() -> ClusterDisk {
+    let policy: Policy = "default,stripes=1,failures_to_tolerate=2".parse().expect("a policy");
+    let layout = Layout::of_copies(vec![component(1), component(2)]);
+    let members = vec![member(1, Standing::Active), member(2, Standing::Stale), member(3, Standing::Absent)];
+    let owner = Some(OwnedBy { node: node(1), incarnation: 77 });
+    let incoming = Incoming {
+        place: 0,
+        component: component(3),
+        replaces: Some(ComponentId(2)),
+        reason: Reason::Repair,
+    };
+    let debt = Debt { rule: "failures_to_tolerate", wanted: "2".to_owned(), got: "1".to_owned() };
+    ClusterDisk {
+        record: DiskRecord {
+            version: 9,
+            id: DiskId(5),
+            name: "web".to_owned(),
+            size: GIB,
+            space_reservation: policy.space_reservation,
+            policy,
+            layout,
+            read_only: false,
+            access: Access {
+                is_shared: true,
+                limit: Some(Limit {
+                    people: BTreeSet::from(["ann".to_owned()]),
+                    hosts: BTreeSet::from([HostId(2)]),
+                }),
+            },
+            state: DiskState::Active,
+            roster: Roster { epoch: 4, owner, members },
+            incoming: vec![incoming],
+            stand_ins: Vec::new(),
+            growth: None,
+            surplus: None,
+            debts: vec![debt],
+        },
+        created: 1_700_000_000,
+        maker: (HostId(1), 76),
+        gone: BTreeSet::from([ComponentId(8)]),
+    }
+}
+
+fn stored(change: super::super::Change, version: u64) -> Entry {
+    Entry { key: change.key, version, value: change.value.expect("it is set") }
+}
+
+#[test]
+fn a_disk_is_read_as_it_was_written() {
+    let disk = disk();
+    let change = disk.change(8).expect("plain text");
+    assert_eq!((change.key.clone(), change.expected), (ClusterDisk::key(DiskId(5)), 8));
+    assert_eq!(ClusterDisk::read(&stored(change, 9)), Ok(disk.clone()));
+    let shrunk = disk.with(DiskRecord { size: GIB / 2, surplus: Some(GIB), ..disk.record.clone() });
+    assert_eq!(ClusterDisk::read(&stored(shrunk.change(8).expect("plain text"), 9)), Ok(shrunk));
+}
+
+#[test]
+fn what_stands_in_is_read_as_it_was_written_and_a_record_without_it_has_none() {
+    let mut disk = disk();
+    let value = disk.change(8).expect("plain text").value.expect("it is set").to_string();
+    assert!(
+        !value.contains("\"role\"") && !value.contains("stand-in") && !value.contains("stand_in"),
+        "as it was before there were any: {value}"
+    );
+    disk.record.roster.members[1].standing = Standing::Absent;
+    disk.record.roster.members[2].role = Role::Heir { of: ComponentId(2) };
+    assert_eq!(ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9)), Ok(disk.clone()));
+    disk.record.incoming.clear();
+    let of = ComponentId(2);
+    let member = &mut disk.record.roster.members[2];
+    (member.standing, member.role) = (Standing::StandIn, Role::StandIn { of });
+    let error = ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9)).expect_err("refused");
+    assert!(error.contains("does not name"), "{error}");
+    disk.record.stand_ins.push(StandIn { place: 0, component: component(3), of });
+    assert_eq!(ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9)), Ok(disk.clone()));
+    disk.record.stand_ins[0].of = ComponentId(1);
+    let error = ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9)).expect_err("refused");
+    assert!(error.contains("stands in"), "{error}");
+}
+
+#[test]
+fn a_disk_whose_parts_do_not_fit_together_is_refused() {
+    let check = |change: &dyn Fn(&mut ClusterDisk), expected: &str| {
+        let mut disk = disk();
+        change(&mut disk);
+        let error = ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9)).expect_err("refused");
+        assert!(error.contains(expected), "{error}");
+    };
+    check(&|disk| disk.record.size *= 2, "holds less than the disk");
+    check(&|disk| disk.record.surplus = Some(GIB), "holds less than the disk");
+    check(&|disk| disk.record.roster.members.truncate(2), "the roster does not name");
+    check(&|disk| disk.record.incoming[0].component.device = DeviceId(11), "device");
+    check(&|disk| disk.record.roster.members[0].standing = Standing::Absent, "no component of place 0");
+}
+
+#[test]
+fn a_host_is_read_as_it_was_written() {
+    let device = |id: u128, state| DeviceRecord {
+        id: DeviceId(id),
+        name: format!("/dev/sd{id}"),
+        group: GroupId(2),
+        node: node(1),
+        capacity_bytes: 100 * GIB,
+        free_bytes: GIB,
+        reserved_bytes: 1,
+        component_count: 2,
+        component_count_max: 3,
+        state,
+        leaving: None,
+    };
+    let error = "write failed".to_owned();
+    let devices = vec![
+        device(1, DeviceState::InService),
+        device(2, DeviceState::Away { since: Instant(5) }),
+        device(3, DeviceState::Failed { since: Instant(6), error }),
+    ];
+    for maintenance in [
+        Maintenance::Off,
+        Maintenance::Entering { mode: Mode::FullEvacuation, since: Instant(7) },
+        Maintenance::On { mode: Mode::EnsureAccessibility, since: Instant(8) },
+        Maintenance::On { mode: Mode::NoAction, since: Instant(8) },
+    ] {
+        let peer_addresses = vec!["127.0.0.1:7001".to_owned()];
+        let host = ClusterHost {
+            record: HostRecord {
+                id: HostId(1),
+                name: "a".to_owned(),
+                nodes: vec![NodeRecord { id: node(1), peer_addresses, incarnation: 12 }],
+                api_address: "unix:/a".to_owned(),
+                fault_domain: Some("rack1".to_owned()),
+                maintenance,
+                devices: devices.clone(),
+                release: "1.0.0".to_owned(),
+                clock_ahead_ns: 0,
+                data_trouble: Vec::new(),
+                reports: ::cluster::DeviceReports::default(),
+                last_seen: Instant(0),
+            },
+            api: vec!["unix:/a".to_owned(), "http://127.0.0.1:1".to_owned()],
+            nbd: vec!["unix:/n".to_owned()],
+            nbd_tls: true,
+            certificate: Some(HostCertificate {
+                authority: "ab".to_owned(),
+                issued_ns: 5,
+                expires_ns: 6,
+                believes: vec!["ab".to_owned(), "cd".to_owned()],
+            }),
+            member: Some("https://10.0.0.1:2380".to_owned()),
+            level: Level::FIRST,
+        };
+        let written = stored(host.change(0).expect("plain text"), 1);
+        assert_eq!(written.value.get("level"), None, "level 1 knows nothing of levels");
+        assert_eq!(ClusterHost::read(&written), Ok(host));
+        let mut later = written;
+        later.value["of a later level"] = serde_json::json!(1);
+        let why = ClusterHost::read(&later).expect_err("it may mean something");
+        for part in ["hosts/", "unknown field `of a later level`", api::program::RELEASE, &OURS.to_string()] {
+            assert!(why.contains(part), "{part} is not in {why}");
+        }
+    }
+}
+
+/// What a program of level 1 wrote is read by one of level 2, which marks what it writes once the cluster is there; and what
+/// has that mark is refused by one of level 1.
+#[test]
+fn a_host_is_read_at_each_level_that_is_understood_and_at_no_other() {
+    let record = |level: Option<u16>| {
+        let mut value = serde_json::json!({
+            "id": HostId(1).to_string(), "name": "a", "version": "0.1.0", "incarnation": 3, "peers": "127.0.0.1:1",
+            "api": [], "nbd": [], "nbd_tls": false, "fault_domain": null, "devices": [],
+        });
+        if let Some(level) = level {
+            value["level"] = level.into();
+        }
+        Entry { key: ClusterHost::key(HostId(1)), version: 1, value }
+    };
+    assert_eq!(ClusterHost::read(&record(None)).map(|host| host.level), Ok(Level::FIRST));
+    let second = Level::new(2).expect("a level");
+    match (cfg!(feature = "next-level"), ClusterHost::read(&record(Some(2)))) {
+        (true, Ok(host)) => {
+            assert_eq!(host.level, second);
+            let written = stored(host.change(1).expect("plain text"), 2);
+            assert_eq!(written.value["level"], 2, "it keeps its level");
+        }
+        (false, Err(why)) => assert!(why.contains("unknown field `level`"), "{why}"),
+        (_, other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn settings_have_defaults_and_unknown_ones_are_refused() {
+    let entry = |value| Entry { key: SETTINGS.to_owned(), version: 1, value };
+    assert_eq!(ClusterSettings::read(&entry(serde_json::json!({}))), Ok(ClusterSettings::default()));
+    let settings = ClusterSettings {
+        repair_delay_seconds: 5,
+        balance: api::types::BalanceMode::Off,
+        ..ClusterSettings::default()
+    };
+    assert_eq!(ClusterSettings::read(&stored(settings.change(0).expect("plain text"), 1)), Ok(settings));
+    assert!(ClusterSettings::read(&entry(serde_json::json!({ "speed": 1 }))).is_err());
+}
+
+#[test]
+fn silences_are_read_back_and_end_and_codes_of_later_releases_are_left_alone() {
+    let silence = |code: &str, about: Option<&str>, until_ns| StoredSilence {
+        code: code.to_owned(),
+        about: about.map(str::to_owned),
+        since_ns: 1,
+        until_ns,
+        who: "operator ann".to_owned(),
+        reason: None,
+    };
+    let all = Silences {
+        silences: vec![silence("host.away", Some("host b"), 100), silence("host.on_fire", None, 200)],
+    };
+    let change = all.change(3).expect("plain data");
+    assert_eq!((change.key.as_str(), change.expected), (SILENCES, 3));
+    let entry = Entry { key: change.key, version: 4, value: change.value.expect("it is set") };
+    assert_eq!(Silences::read(&entry), Ok(all.clone()));
+    assert_eq!((all.at(99).count(), all.at(100).count(), all.at(200).count()), (2, 1, 0));
+    assert_eq!(all.silences[0].silence().and_then(|one| one.about).as_deref(), Some("host b"));
+    assert_eq!(all.silences[1].silence(), None);
+}
+
+#[test]
+fn where_a_disk_is_attached_reads_back_and_a_record_of_nobody_is_refused() {
+    let claims = vec![Claim { host: HostId(2), incarnation: 7 }, Claim { host: HostId(3), incarnation: 9 }];
+    let change = Attached::default().change(DiskId(5), &claims).expect("plain text");
+    assert_eq!((change.key.as_str(), change.expected), (Attached::key(DiskId(5)).as_str(), 0));
+    let entry = Entry { key: change.key, version: 4, value: change.value.expect("a record") };
+    let (disk, attached) = Attached::read(&entry).expect("it reads back");
+    assert_eq!((disk, &attached), (DiskId(5), &Attached { version: 4, claims }));
+    let gone = attached.change(DiskId(5), &[]).expect("plain text");
+    assert_eq!((gone.expected, gone.value), (4, None));
+    let nobody = Entry { value: serde_json::json!({ "hosts": [] }), ..entry };
+    assert!(Attached::read(&nobody).is_err());
+}

@@ -1,0 +1,433 @@
+//! One function per path and method. Each asks `control` and gives back what it says.
+
+use super::access::{Caller, Need, check, to_the_end};
+use super::{Input, Options};
+use crate::control::Control;
+use api::types::{
+    AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
+    CertificateRequest, CertificatesView, ChangeDisk, ChangeSettings, ConfirmAuthority, ConfirmHost,
+    CopyRequest, CopyView, CreateDisk, CreatePolicy, DeleteDisk, DeviceView, DirectoryView, DiskSummary,
+    DiskView, EndImport, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView, ForecastView,
+    FoundCluster, FoundedView, HealthView, HistogramsView, HostSummary, HostView, ImportView, JoinAnswer,
+    JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence, PersonView,
+    PolicyView, RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice,
+    ReplacementView, ResyncsView, SettingsView, SilenceView, Since, SupportView, TokenView, TopView,
+    VersionsView, WhatIf,
+};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use failure::Failure;
+use std::sync::Arc;
+
+type Answer<T> = Result<Json<T>, Failure>;
+type Created<T> = Result<(StatusCode, Json<T>), Failure>;
+type Shared = State<Arc<Control>>;
+
+/// Show the host, its disk groups and devices.
+#[utoipa::path(get, path = "/api/v1/host", responses((status = 200, body = HostView), (status = "default", body = Failure)))]
+pub async fn host(State(control): Shared) -> Answer<HostView> {
+    control.host_view().await.map(Json)
+}
+
+/// List the hosts of the cluster.
+#[utoipa::path(get, path = "/api/v1/hosts", responses((status = 200, body = Vec<HostSummary>), (status = "default", body = Failure)))]
+pub async fn hosts(State(control): Shared) -> Answer<Vec<HostSummary>> {
+    control.hosts().await.map(Json)
+}
+
+/// Show what this host alone knows: the disks that it owns, its components, its clients, its links.
+#[utoipa::path(get, path = "/api/v1/cluster/local", responses((status = 200, body = LocalView), (status = "default", body = Failure)))]
+pub async fn local(State(control): Shared) -> Answer<LocalView> {
+    control.local().await.map(Json)
+}
+
+/// Give what this host and its devices know of the directory. Hosts ask for it when the directory was lost.
+#[utoipa::path(post, path = "/api/v1/cluster/copy", request_body = CopyRequest, responses((status = 200, body = CopyView), (status = "default", body = Failure)))]
+pub async fn copy(State(control): Shared, Input(request): Input<CopyRequest>) -> Answer<CopyView> {
+    control.give_copy(request.seal).await.map(Json)
+}
+
+/// Initialize a cluster of several hosts with this one, which stands alone. Its directory moves into the etcd that its configuration
+/// names now, and other hosts can join. Disks and attached guests stay.
+#[utoipa::path(post, path = "/api/v1/cluster", request_body = FoundCluster, responses((status = 200, body = FoundedView), (status = "default", body = Failure)))]
+pub async fn found_cluster(
+    State(control): Shared,
+    Input(request): Input<FoundCluster>,
+) -> Answer<FoundedView> {
+    to_the_end(async move { control.found_cluster(&request).await }).await.map(Json)
+}
+
+/// Rebuild the directory from what the hosts and their devices know, in the empty etcd of the configuration, or show the result
+/// without writing it.
+#[utoipa::path(post, path = "/api/v1/cluster/rebuild-directory", request_body = RebuildDirectory, responses((status = 200, body = RebuildView), (status = "default", body = Failure)))]
+pub async fn rebuild_directory(
+    State(control): Shared,
+    Input(request): Input<RebuildDirectory>,
+) -> Answer<RebuildView> {
+    control.rebuild_directory(&request).await.map(Json)
+}
+
+/// Show where the directory is, and which members etcd has.
+#[utoipa::path(get, path = "/api/v1/cluster/directory", responses((status = 200, body = DirectoryView), (status = "default", body = Failure)))]
+pub async fn directory(State(control): Shared) -> Answer<DirectoryView> {
+    Ok(Json(control.cluster.directory_view()))
+}
+
+/// Show the releases that the hosts run, and the level of the records.
+#[utoipa::path(get, path = "/api/v1/cluster/versions", responses((status = 200, body = VersionsView), (status = "default", body = Failure)))]
+pub async fn versions(State(control): Shared) -> Json<VersionsView> {
+    Json(control.versions())
+}
+
+/// Raise the level of the records to the next, if all hosts understand it.
+#[utoipa::path(post, path = "/api/v1/cluster/upgrade", responses((status = 200, body = VersionsView), (status = "default", body = Failure)))]
+pub async fn upgrade(State(control): Shared) -> Answer<VersionsView> {
+    control.upgrade().await.map(Json)
+}
+
+/// Show the settings of the cluster.
+#[utoipa::path(get, path = "/api/v1/cluster/settings", responses((status = 200, body = SettingsView), (status = "default", body = Failure)))]
+pub async fn settings(State(control): Shared) -> Answer<SettingsView> {
+    Ok(Json(control.settings()?.into()))
+}
+
+/// Change settings of the cluster.
+#[utoipa::path(patch, path = "/api/v1/cluster/settings", request_body = ChangeSettings, responses((status = 200, body = SettingsView), (status = "default", body = Failure)))]
+pub async fn change_settings(
+    State(control): Shared,
+    Input(request): Input<ChangeSettings>,
+) -> Answer<SettingsView> {
+    Ok(Json(control.change_settings(request).await?.into()))
+}
+
+/// Show how evenly the devices of the cluster are used, and what is moved to even them out.
+#[utoipa::path(get, path = "/api/v1/cluster/balance", responses((status = 200, body = BalanceView), (status = "default", body = Failure)))]
+pub async fn balance(State(control): Shared) -> Answer<BalanceView> {
+    control.balance().await.map(Json)
+}
+
+/// Show what is wrong and what to do about it.
+#[utoipa::path(get, path = "/api/v1/health", responses((status = 200, body = HealthView), (status = "default", body = Failure)))]
+pub async fn health(State(control): Shared) -> Answer<HealthView> {
+    control.health().await.map(Json)
+}
+
+/// List the silences of findings.
+#[utoipa::path(get, path = "/api/v1/health/silences", responses((status = 200, body = Vec<SilenceView>), (status = "default", body = Failure)))]
+pub async fn silences(State(control): Shared) -> Answer<Vec<SilenceView>> {
+    Ok(Json(control.silences()))
+}
+
+/// Silence findings for a while: they are listed separately and do not count.
+#[utoipa::path(post, path = "/api/v1/health/silences", request_body = MakeSilence, responses((status = 201, body = SilenceView), (status = "default", body = Failure)))]
+pub async fn silence(State(control): Shared, Input(request): Input<MakeSilence>) -> Created<SilenceView> {
+    Ok((StatusCode::CREATED, Json(control.silence(request).await?)))
+}
+
+/// End a silence.
+#[utoipa::path(delete, path = "/api/v1/health/silences", params(NamedSilence), responses((status = 204), (status = "default", body = Failure)))]
+pub async fn unsilence(
+    State(control): Shared,
+    Options(named): Options<NamedSilence>,
+) -> Result<StatusCode, Failure> {
+    control.unsilence(&named).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Start the maintenance of a host, or show what it would do to every disk.
+#[utoipa::path(post, path = "/api/v1/hosts/{name}/maintenance", params(("name" = String, Path)), request_body = BeginMaintenance, responses((status = 200, body = MaintenanceView), (status = "default", body = Failure)))]
+pub async fn begin_maintenance(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Input(request): Input<BeginMaintenance>,
+) -> Answer<MaintenanceView> {
+    control.begin_maintenance(&name, request).await.map(Json)
+}
+
+/// End the maintenance of a host.
+#[utoipa::path(delete, path = "/api/v1/hosts/{name}/maintenance", params(("name" = String, Path)), responses((status = 204), (status = "default", body = Failure)))]
+pub async fn end_maintenance(
+    State(control): Shared,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Failure> {
+    control.end_maintenance(&name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Remove a host from the cluster that is lost for good; `confirm` must be its name.
+#[utoipa::path(delete, path = "/api/v1/hosts/{name}", params(("name" = String, Path), ConfirmHost), responses((status = 200, body = RemovedHost), (status = "default", body = Failure)))]
+pub async fn remove_host(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Options(confirm): Options<ConfirmHost>,
+) -> Answer<RemovedHost> {
+    control.remove_host(&name, confirm.confirm.as_deref()).await.map(Json)
+}
+
+/// List events of this host and of the disks that it owned, oldest first.
+#[utoipa::path(get, path = "/api/v1/events", params(EventQuery), responses((status = 200, body = Vec<EventView>), (status = "default", body = Failure)))]
+pub async fn events(State(control): Shared, Options(query): Options<EventQuery>) -> Answer<Vec<EventView>> {
+    control.events(&query).map(Json)
+}
+
+/// List events of all hosts that answer, oldest first.
+#[utoipa::path(get, path = "/api/v1/cluster/events", params(EventQuery), responses((status = 200, body = EventsView), (status = "default", body = Failure)))]
+pub async fn all_events(State(control): Shared, Options(query): Options<EventQuery>) -> Answer<EventsView> {
+    control.all_events(&query).await.map(Json)
+}
+
+/// Forecast a change of the cluster. Nothing is changed.
+#[utoipa::path(post, path = "/api/v1/what-if", request_body = WhatIf, responses((status = 200, body = ForecastView), (status = "default", body = Failure)))]
+pub async fn what_if(State(control): Shared, Input(request): Input<WhatIf>) -> Answer<ForecastView> {
+    control.what_if(request).await.map(Json)
+}
+
+/// Show the resync of disks: what is copied, how much is left, and what waits for what.
+#[utoipa::path(get, path = "/api/v1/resync", responses((status = 200, body = ResyncsView), (status = "default", body = Failure)))]
+pub async fn resync(State(control): Shared) -> Answer<ResyncsView> {
+    control.resync().await.map(Json)
+}
+
+/// Give this host's part of a support bundle, without secrets.
+#[utoipa::path(get, path = "/api/v1/support", responses((status = 200, body = SupportView), (status = "default", body = Failure)))]
+pub async fn support(State(control): Shared) -> Answer<SupportView> {
+    control.support().await.map(Json)
+}
+
+/// Give the part of a support bundle of a host of the cluster, without secrets.
+#[utoipa::path(get, path = "/api/v1/support/hosts/{name}", params(("name" = String, Path)), responses((status = 200, body = SupportView), (status = "default", body = Failure)))]
+pub async fn support_of(State(control): Shared, Path(name): Path<String>) -> Answer<SupportView> {
+    control.support_of(&name).await.map(Json)
+}
+
+/// List the devices of this host.
+#[utoipa::path(get, path = "/api/v1/devices", responses((status = 200, body = Vec<DeviceView>), (status = "default", body = Failure)))]
+pub async fn devices(State(control): Shared) -> Answer<Vec<DeviceView>> {
+    control.devices().await.map(Json)
+}
+
+/// List the devices of all hosts that answer.
+#[utoipa::path(get, path = "/api/v1/cluster/devices", responses((status = 200, body = AllDevicesView), (status = "default", body = Failure)))]
+pub async fn all_devices(State(control): Shared) -> Answer<AllDevicesView> {
+    control.all_devices().await.map(Json)
+}
+
+/// Create a disk group of devices, or add capacity devices to a group.
+#[utoipa::path(post, path = "/api/v1/devices", request_body = AddDevices, responses((status = 201, body = AddedDevices), (status = "default", body = Failure)))]
+pub async fn add_devices(State(control): Shared, Input(request): Input<AddDevices>) -> Created<AddedDevices> {
+    Ok((StatusCode::CREATED, Json(control.add_devices(request).await?)))
+}
+
+/// Replace a failed device with a new one. For a failed log device, a new group is created.
+#[utoipa::path(post, path = "/api/v1/devices/replace", request_body = ReplaceDevice, responses((status = 200, body = ReplacementView), (status = "default", body = Failure)))]
+pub async fn replace_device(
+    State(control): Shared,
+    Input(request): Input<ReplaceDevice>,
+) -> Answer<ReplacementView> {
+    control.replace_device(request).await.map(Json)
+}
+
+/// Remove an empty device, or with `group=true` the empty group of a log device.
+#[utoipa::path(delete, path = "/api/v1/devices/{id}", params(("id" = String, Path), RemoveOptions), responses((status = 200, body = RemovedDevice), (status = "default", body = Failure)))]
+pub async fn remove_device(
+    State(control): Shared,
+    Path(id): Path<String>,
+    Options(options): Options<RemoveOptions>,
+) -> Answer<RemovedDevice> {
+    let advice = control.remove_device(&id, options.group).await?;
+    Ok(Json(RemovedDevice { advice }))
+}
+
+/// Empty a capacity device, or show what that would do. The device keeps serving its components and takes no new ones.
+#[utoipa::path(post, path = "/api/v1/devices/evacuate", request_body = EvacuateDevice, responses((status = 200, body = EvacuationView), (status = "default", body = Failure)))]
+pub async fn evacuate_device(
+    State(control): Shared,
+    Input(request): Input<EvacuateDevice>,
+) -> Answer<EvacuationView> {
+    control.evacuate_device(request).await.map(Json)
+}
+
+/// Cancel the evacuation of a device.
+#[utoipa::path(post, path = "/api/v1/devices/keep", request_body = KeepDevice, responses((status = 204), (status = "default", body = Failure)))]
+pub async fn keep_device(
+    State(control): Shared,
+    Input(request): Input<KeepDevice>,
+) -> Result<StatusCode, Failure> {
+    control.keep_device(&request.device).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// List all disks by name.
+#[utoipa::path(get, path = "/api/v1/disks", responses((status = 200, body = Vec<DiskSummary>), (status = "default", body = Failure)))]
+pub async fn disks(State(control): Shared) -> Answer<Vec<DiskSummary>> {
+    control.disk_list().await.map(Json)
+}
+
+/// Create a disk.
+#[utoipa::path(post, path = "/api/v1/disks", request_body = CreateDisk, responses((status = 201, body = DiskView), (status = "default", body = Failure)))]
+pub async fn create_disk(State(control): Shared, Input(request): Input<CreateDisk>) -> Created<DiskView> {
+    Ok((StatusCode::CREATED, Json(control.create_disk(request).await?)))
+}
+
+/// Show a disk, by name or id.
+#[utoipa::path(get, path = "/api/v1/disks/{name}", params(("name" = String, Path)), responses((status = 200, body = DiskView), (status = "default", body = Failure)))]
+pub async fn disk(State(control): Shared, Path(name): Path<String>) -> Answer<DiskView> {
+    control.disk_view(&name).await.map(Json)
+}
+
+/// Change a disk: its name, its size, whether it is read-only or shared, and who may attach to it.
+#[utoipa::path(patch, path = "/api/v1/disks/{name}", params(("name" = String, Path)), request_body = ChangeDisk, responses((status = 200, body = DiskView), (status = "default", body = Failure)))]
+pub async fn change_disk(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Extension(caller): Extension<Caller>,
+    Input(request): Input<ChangeDisk>,
+) -> Answer<DiskView> {
+    // Whoever is kept out may change disks, too.
+    if request.allowed.is_some() {
+        check(&control, &caller, Need::Right(trust::Action::ChangeCluster))?;
+    }
+    to_the_end(async move { control.change_disk(&name, request).await }).await.map(Json)
+}
+
+/// Delete a disk; `confirm` must be its name.
+#[utoipa::path(delete, path = "/api/v1/disks/{name}", params(("name" = String, Path), DeleteDisk), responses((status = 204), (status = "default", body = Failure)))]
+pub async fn delete_disk(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Options(request): Options<DeleteDisk>,
+) -> Result<StatusCode, Failure> {
+    to_the_end(async move { control.delete_disk(&name, &request).await }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Begin an import: give an export of the disk that nobody else can attach to. `confirm` must be the disk's name.
+#[utoipa::path(post, path = "/api/v1/disks/{name}/import", params(("name" = String, Path)), request_body = BeginImport, responses((status = 201, body = ImportView), (status = "default", body = Failure)))]
+pub async fn begin_import(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Input(request): Input<BeginImport>,
+) -> Created<ImportView> {
+    let begun = to_the_end(async move { control.begin_import(&name, request).await }).await?;
+    Ok((StatusCode::CREATED, Json(begun)))
+}
+
+/// End an import: others may attach to the disk again.
+#[utoipa::path(post, path = "/api/v1/disks/{name}/import/end", params(("name" = String, Path)), request_body = EndImport, responses((status = 200, body = DiskView), (status = "default", body = Failure)))]
+pub async fn end_import(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Input(request): Input<EndImport>,
+) -> Answer<DiskView> {
+    to_the_end(async move { control.end_import(&name, request).await }).await.map(Json)
+}
+
+/// Show all histograms of a disk.
+#[utoipa::path(get, path = "/api/v1/disks/{name}/histograms", params(("name" = String, Path), Since), responses((status = 200, body = HistogramsView), (status = "default", body = Failure)))]
+pub async fn histograms(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Options(since): Options<Since>,
+) -> Answer<HistogramsView> {
+    control.histograms(&name, since.since).await.map(Json)
+}
+
+/// List all policies.
+#[utoipa::path(get, path = "/api/v1/policies", responses((status = 200, body = Vec<PolicyView>), (status = "default", body = Failure)))]
+pub async fn policies(State(control): Shared) -> Answer<Vec<PolicyView>> {
+    Ok(Json(control.policies()))
+}
+
+/// Create a policy.
+#[utoipa::path(post, path = "/api/v1/policies", request_body = CreatePolicy, responses((status = 201, body = PolicyView), (status = "default", body = Failure)))]
+pub async fn create_policy(
+    State(control): Shared,
+    Input(request): Input<CreatePolicy>,
+) -> Created<PolicyView> {
+    Ok((StatusCode::CREATED, Json(control.create_policy(request).await?)))
+}
+
+/// Show a policy.
+#[utoipa::path(get, path = "/api/v1/policies/{name}", params(("name" = String, Path)), responses((status = 200, body = PolicyView), (status = "default", body = Failure)))]
+pub async fn policy(State(control): Shared, Path(name): Path<String>) -> Answer<PolicyView> {
+    control.policy(&name).map(Json)
+}
+
+/// Delete a policy. Disks keep the rules that they were created with.
+#[utoipa::path(delete, path = "/api/v1/policies/{name}", params(("name" = String, Path)), responses((status = 204), (status = "default", body = Failure)))]
+pub async fn delete_policy(State(control): Shared, Path(name): Path<String>) -> Result<StatusCode, Failure> {
+    control.delete_policy(&name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Show the load of all disks now.
+#[utoipa::path(get, path = "/api/v1/top", responses((status = 200, body = TopView), (status = "default", body = Failure)))]
+pub async fn top(State(control): Shared) -> Answer<TopView> {
+    control.top().await.map(Json)
+}
+
+/// Create a join token for a host or a person. It is shown once.
+#[utoipa::path(post, path = "/api/v1/tokens", request_body = MakeToken, responses((status = 201, body = TokenView), (status = "default", body = Failure)))]
+pub async fn make_token(State(control): Shared, Input(request): Input<MakeToken>) -> Created<TokenView> {
+    Ok((StatusCode::CREATED, Json(control.make_token(request).await?)))
+}
+
+/// Give a host or a person a certificate in exchange for a join token. The caller needs no certificate.
+#[utoipa::path(post, path = "/api/v1/join", request_body = JoinRequest, responses((status = 200, body = JoinAnswer), (status = "default", body = Failure)))]
+pub async fn join(State(control): Shared, Input(request): Input<JoinRequest>) -> Answer<JoinAnswer> {
+    control.join(request).await.map(Json)
+}
+
+/// List authorities, certificates of hosts, and revoked certificates.
+#[utoipa::path(get, path = "/api/v1/certificates", responses((status = 200, body = CertificatesView), (status = "default", body = Failure)))]
+pub async fn certificates(State(control): Shared) -> Answer<CertificatesView> {
+    control.certificates().map(Json)
+}
+
+/// Renew the certificates of all hosts now.
+#[utoipa::path(post, path = "/api/v1/certificates/renew", responses((status = 204), (status = "default", body = Failure)))]
+pub async fn renew_all(State(control): Shared) -> Result<StatusCode, Failure> {
+    control.renew_all().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Give the calling host its next certificate.
+#[utoipa::path(post, path = "/api/v1/certificates/host", request_body = CertificateRequest, responses((status = 200, body = CertificateAnswer), (status = "default", body = Failure)))]
+pub async fn renew_host(
+    State(control): Shared,
+    Extension(caller): Extension<Caller>,
+    Input(request): Input<CertificateRequest>,
+) -> Answer<CertificateAnswer> {
+    control.renew_host(&caller, &request).map(Json)
+}
+
+/// Create an authority, which signs from now on, with its key on this host. Returns its fingerprint.
+#[utoipa::path(post, path = "/api/v1/authorities", responses((status = 201, body = String), (status = "default", body = Failure)))]
+pub async fn add_authority(State(control): Shared) -> Created<String> {
+    Ok((StatusCode::CREATED, Json(control.add_authority().await?)))
+}
+
+/// Drop an authority.
+#[utoipa::path(delete, path = "/api/v1/authorities/{fingerprint}", params(("fingerprint" = String, Path), ConfirmAuthority), responses((status = 204), (status = "default", body = Failure)))]
+pub async fn drop_authority(
+    State(control): Shared,
+    Path(fingerprint): Path<String>,
+    Options(confirm): Options<ConfirmAuthority>,
+) -> Result<StatusCode, Failure> {
+    control.drop_authority(&fingerprint, confirm.confirm.as_deref()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// List the people who have a certificate, by name.
+#[utoipa::path(get, path = "/api/v1/people", responses((status = 200, body = Vec<PersonView>), (status = "default", body = Failure)))]
+pub async fn people(State(control): Shared) -> Answer<Vec<PersonView>> {
+    control.people().map(Json)
+}
+
+/// Remove a person: the certificates of the person are revoked.
+#[utoipa::path(delete, path = "/api/v1/people/{name}", params(("name" = String, Path)), responses((status = 204), (status = "default", body = Failure)))]
+pub async fn remove_person(State(control): Shared, Path(name): Path<String>) -> Result<StatusCode, Failure> {
+    control.remove_person(&name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,25 @@
+//! The control plane of a host: its configuration, its part in the cluster and the directory, what the API can ask for, and the API.
+//!
+//! Everything that stores or serves data is the engine's, which is reached by its handle alone. What is decided about several hosts
+//! is `cluster`'s and `placement`'s.
+
+mod cluster;
+pub mod config;
+mod control;
+mod data_dir;
+pub mod directory;
+mod events;
+#[cfg(any(test, feature = "testing"))]
+pub mod fake;
+mod founding;
+pub mod host;
+pub mod http;
+mod limits;
+pub mod lock;
+mod managed;
+pub mod offline;
+mod sampler;
+mod security;
+pub mod watcher;
+
+pub use control::random_bits;

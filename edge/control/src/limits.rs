@@ -1,0 +1,154 @@
+//! The bounds of the control plane. Reaching one is normal and has an answer.
+
+use std::time::Duration;
+
+/// How often a host looks whether there is room again for what a start took of its data directory's reserve.
+pub const RESERVE_PERIOD: Duration = Duration::from_secs(10);
+
+/// Virtual disks of one host; another is refused. Far above what a host is asked to serve (1,000).
+pub const DISKS_MAX: usize = 20_000;
+/// Policies of one cluster; another is refused.
+pub const POLICIES_MAX: usize = 1000;
+/// Longest body of an API request in bytes; a longer one is refused.
+pub const BODY_BYTES_MAX: usize = 64 << 10;
+/// How long samples are kept.
+pub const SAMPLES_KEPT: Duration = Duration::from_secs(3600);
+/// How often samples are taken.
+pub const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
+/// Bytes of all samples together; the oldest go first. A busy disk costs about 600 bytes a second.
+pub const SAMPLE_BYTES_MAX: usize = 64 << 20;
+/// How long a stop waits for API requests under way.
+pub const STOP_WAIT: Duration = Duration::from_secs(5);
+/// Longest path of a unix socket on Linux (`sun_path` has 108 bytes with the closing zero).
+pub const UNIX_PATH_MAX: usize = 107;
+/// How long a host waits for an answer of the shared directory before its outcome counts as unknown.
+pub const DIRECTORY_WAIT: Duration = Duration::from_secs(2);
+/// How long a watch of the shared directory waits for a change before it says that there is none.
+pub const WATCH_WAIT: Duration = Duration::from_secs(10);
+/// Records of the shared directory; further ones are refused. Three of each disk, and hosts and policies.
+pub const SHARED_RECORDS_MAX: usize = 3 * DISKS_MAX + POLICIES_MAX + 1024;
+/// Longest change of the shared directory in bytes: the record of a disk of 64 TiB in three copies, with room to spare.
+pub const SHARED_BODY_BYTES_MAX: usize = 4 << 20;
+/// Removed records that the shared directory remembers; who has missed more reads everything.
+pub const SHARED_GONE_MAX: usize = 4096;
+/// How long a starting host waits for the shared directory.
+pub const DIRECTORY_PATIENCE: Duration = Duration::from_secs(30);
+/// How long records of known hosts may be missing in the copy of the directory: they change each second while devices fill.
+pub const COPY_LAG_MAX: Duration = Duration::from_secs(60);
+/// How long a copy of the directory that could not be written is left alone.
+pub const COPY_RETRY: Duration = Duration::from_secs(30);
+/// How long a host may take to give its copy of the directory away: some ten MiB.
+pub const COPY_WAIT: Duration = Duration::from_secs(30);
+/// How long it, and a watch that broke, waits before it tries again.
+pub const DIRECTORY_RETRY: Duration = Duration::from_millis(200);
+/// How often a host looks whether its record in the shared directory still holds.
+pub const HOST_RECORD_PERIOD: Duration = Duration::from_secs(1);
+/// How often a host tells the directory that it is there.
+pub const BEAT_PERIOD: Duration = Duration::from_secs(1);
+/// Disks of which a heartbeat tells how far they are: what a busy hour of repairs has under way, in some 100 KiB.
+pub const BEAT_OWNED_MAX: usize = 256;
+/// Pause between two looks at the cluster when records change all the time.
+pub const KEEP_PAUSE: Duration = Duration::from_millis(200);
+/// How often devices are looked at to even them out: they change slowly, and the look costs time with the disks.
+pub const BALANCE_PERIOD: Duration = Duration::from_secs(10);
+/// How long a disk that is to grow waits for hosts with current copies before it is called off: longer than a host may be
+/// silent before its copies count no more.
+pub const GROWTH_WAIT: Duration = Duration::from_secs(15);
+/// How long nobody has ended a growth before the coordinator does: whoever began it has given up by then, or is gone.
+pub const GROWTH_PATIENCE: Duration = Duration::from_secs(20);
+/// How long a change waits for space to be given back by a disk that became smaller; it is given back all the same.
+pub const SURPLUS_WAIT: Duration = Duration::from_secs(10);
+/// Pause between two looks at a disk that grows or gives back.
+pub const SIZE_POLL: Duration = Duration::from_millis(100);
+/// How long what hosts told of their components' sizes counts.
+pub const SIZES_LIFE: Duration = Duration::from_secs(10);
+/// Events that a host has in memory; the oldest go first. Some megabytes, and weeks of a cluster that is well.
+pub const EVENTS_KEPT: usize = 10_000;
+/// Events of one answer where no other number is asked for.
+pub const EVENTS_ANSWERED: usize = 1000;
+/// Bytes of each of the two files that a host keeps its events in: some ten thousand of them.
+pub const EVENT_FILE_BYTES_MAX: u64 = 4 << 20;
+/// How long after a failure it is tried again to write events: a data directory that is full stays so for a while.
+pub const EVENTS_RETRY: Duration = Duration::from_secs(5);
+/// How often a host looks whether each member of etcd answers: a member that restarts is back sooner or is worth a word.
+pub const MEMBERS_PERIOD: Duration = Duration::from_secs(10);
+/// How long a host that leaves waits for its disk groups to give back the space of what stood there.
+pub const LEAVE_WAIT: Duration = Duration::from_secs(30);
+/// How long somebody who was removed a moment ago waits for a certificate that counts: they tell seconds, and clocks differ a little.
+pub const REMOVAL_WAIT: Duration = Duration::from_secs(5);
+/// How often a host looks which members an etcd has that the cluster runs for itself.
+pub const MEMBER_LOOK_PERIOD: Duration = Duration::from_secs(1);
+/// Looks in a row that must not find a host's member in the list before it is taken for taken out.
+pub const MEMBER_GONE_LOOKS: u32 = 3;
+/// The time between two members that are started anew because the authorities have changed: a start takes about a second.
+pub const MEMBER_RESTART_PAUSE: Duration = Duration::from_secs(5);
+/// Failures in a row of what is to be done about members before people are told: etcd takes another one only some seconds after the last.
+pub const MEMBER_FAILURES_TOLD: u32 = 30;
+/// How long the first member may take to answer.
+pub const MEMBER_START_WAIT: Duration = Duration::from_secs(30);
+/// How often the host that decides for the cluster, or a host alone, looks for what has become wrong or is well again.
+pub const HEALTH_PERIOD: Duration = Duration::from_secs(10);
+/// How long a client that wants a disk that another host has is kept waiting before it is refused: that host may be about to
+/// say that it has the disk no more, or its end may be about to become known. Clients wait ten seconds and more.
+pub const ATTACH_HOLD: Duration = Duration::from_secs(5);
+/// How often it is tried meanwhile.
+pub const ATTACH_POLL: Duration = Duration::from_millis(100);
+/// How often a host looks whether its clients may still have their disks, if no record changes.
+pub const ATTACH_PERIOD: Duration = Duration::from_secs(1);
+/// How long it may take until clients whose connections are ended are gone: what they have in flight ends first, and another
+/// host looks once a second.
+pub const DETACH_WAIT: Duration = Duration::from_secs(15);
+/// How long an import may go without a connection before its program counts as gone: longer than `qemu-img` needs to start.
+pub const IMPORT_IDLE_WAIT: Duration = Duration::from_secs(30);
+/// How often it is looked at.
+pub const IMPORT_POLL: Duration = Duration::from_secs(1);
+/// How long the deletion of a disk waits for the other hosts; they finish it all the same.
+pub const DELETION_WAIT: Duration = Duration::from_secs(10);
+/// How often it looks, and how long a change waits that another one came before.
+pub const DELETION_POLL: Duration = Duration::from_millis(50);
+/// How long a component that no record names and that cannot be deleted is left alone: its device may have failed.
+pub const DELETION_RETRY: Duration = Duration::from_secs(60);
+/// How long a host waits for what another one knows before it answers without.
+pub const HOST_ANSWER_WAIT: Duration = Duration::from_secs(1);
+/// Connections of clients of the API over TLS at once, of those who have shown a certificate.
+pub const API_CONNECTIONS_MAX: usize = 512;
+/// Those of them that are not through the handshake yet.
+pub const API_GREETINGS_MAX: usize = 128;
+/// Those of people and hosts without a certificate, who come to redeem a token: they take no place from others.
+pub const API_STRANGERS_MAX: usize = 32;
+/// How long such a connection may take until it is known whose it is.
+pub const API_GREETING_WAIT: Duration = Duration::from_secs(5);
+/// How long a connection of somebody without a certificate lasts: long enough to redeem a join token.
+pub const API_STRANGER_WAIT: Duration = Duration::from_secs(30);
+/// How often a host looks whether it needs another certificate.
+pub const RENEWAL_PERIOD: Duration = Duration::from_secs(5);
+/// Join tokens that are good at once; another is refused.
+pub const TOKENS_MAX: usize = 1000;
+/// Certificates of people that are remembered, the newest: who they are is for people to know, and nobody reads a longer list.
+pub const PEOPLE_KEPT: usize = 1000;
+/// How long a new authority waits until all hosts believe it.
+pub const AUTHORITY_WAIT: Duration = Duration::from_secs(30);
+/// How long a join token is good for if nothing else is said.
+pub const TOKEN_LIFETIME: Duration = Duration::from_secs(3600);
+/// Silences of findings that are set at once; another is refused. More would hide what goes on.
+pub const SILENCES_MAX: usize = 256;
+/// How long findings can be silenced: long enough to wait for a spare part.
+pub const SILENCE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Longest text that people give as a reason, or as the name of what something is about: a few lines.
+pub const REASON_LENGTH_MAX: usize = 1024;
+/// Capacity devices of a host that is asked about and is not there: seven groups of seven.
+pub const NEW_DEVICES_MAX: usize = 49;
+/// Bytes of a file of a support bundle; of a longer one the end is taken.
+pub const SUPPORT_FILE_BYTES_MAX: usize = 4 << 20;
+/// Bytes of all files of a host together: half of what the command line reads in one answer, as JSON makes them longer.
+pub const SUPPORT_BYTES_MAX: usize = 32 << 20;
+/// Disks of which a support bundle has all there is: those with trouble, and the busiest.
+pub const SUPPORT_DISKS_MAX: usize = 200;
+/// Disks of which it has the histograms, some 40 KiB each: the busiest.
+pub const SUPPORT_HISTOGRAMS_MAX: usize = 50;
+/// How long a host may take to gather what is asked of it.
+pub const SUPPORT_WAIT: Duration = Duration::from_secs(60);
+/// Lines of the journal that a support bundle has.
+pub const JOURNAL_LINES: usize = 10_000;
+/// How long `journalctl` may take.
+pub const JOURNAL_WAIT: Duration = Duration::from_secs(20);
