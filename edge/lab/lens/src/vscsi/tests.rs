@@ -1,8 +1,8 @@
 //! Tests of `vscsiStats -c`, with what our own recorder writes.
 
 use super::*;
-use iostats::Operations;
 use base::{Instant, Random};
+use iostats::Operations;
 use iostats::{Kind, Operation, Recorder, Statistics};
 use proptest::prelude::*;
 
