@@ -1,5 +1,6 @@
 //! Many runs: seeds one after the other, a crash at every step, mutants.
 
+use crate::features::Features;
 use crate::world::{Summary, World};
 use diskgroup::Rule;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +18,24 @@ pub fn run_seed(
     crash_at: Option<u64>,
     steps: u64,
 ) -> Result<Summary, String> {
-    let run = || World::new(seed, removed, crash_at).run(steps);
+    caught(|| World::new(seed, removed, crash_at).run(steps))
+}
+
+/// Runs a scenario that is pinned: a seed with these features, whatever it draws.
+///
+/// # Errors
+/// What was found.
+pub fn run_pinned(
+    seed: u64,
+    features: Features,
+    removed: Option<Rule>,
+    steps: u64,
+) -> Result<Summary, String> {
+    caught(|| World::with_features(seed, features, removed, None).run(steps))
+}
+
+/// An assertion that fails as a finding.
+fn caught(run: impl FnOnce() -> Result<Summary, String>) -> Result<Summary, String> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => result,
         Err(panic) => {

@@ -8,6 +8,7 @@ mod computing;
 mod directory;
 mod ends;
 mod faults;
+mod features;
 mod guest;
 mod guests;
 mod host;
@@ -27,6 +28,7 @@ mod traffic;
 mod watchers;
 mod world;
 
+pub use features::{Features, Scene};
 pub use plan::Plan;
 pub use play::Play;
 pub use rebuilding::Slip;
@@ -41,7 +43,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// # Errors
 /// What was found.
 pub fn run(play: Play, seed: u64, removed: Option<Rule>) -> Result<Summary, String> {
-    caught(|| play.world(seed, removed).run())
+    run_pinned(play, seed, play.features(seed), removed)
+}
+
+/// The same of a scenario that is pinned: with these features, whatever the seed draws.
+///
+/// # Errors
+/// What was found.
+pub fn run_pinned(
+    play: Play,
+    seed: u64,
+    features: Features,
+    removed: Option<Rule>,
+) -> Result<Summary, String> {
+    caught(|| play.world(seed, features, removed).run())
 }
 
 /// Runs one seed in which the directory is lost in the midst of its faults and rebuilt from what hosts kept, with a rule of
@@ -51,7 +66,7 @@ pub fn run(play: Play, seed: u64, removed: Option<Rule>) -> Result<Summary, Stri
 /// What was found; an assertion that fails counts.
 pub fn run_rebuild(seed: u64, slip: Option<Slip>) -> Result<Summary, String> {
     caught(|| {
-        let mut world = World::new(seed, None);
+        let mut world = World::new(seed, Features::drawn(seed), None);
         world.rebuilding = rebuilding::Rebuilding::draw(seed, slip);
         world.run()
     })

@@ -6,18 +6,17 @@ use base::{Instant, Random};
 use diskgroup::{ComputeId, Input, Task};
 use std::collections::BTreeMap;
 
-/// In which seeds the processor is busy comes of a stream of its own; of such streams one in which it is busy in none of the seeds
-/// that once found a fault.
+/// The stream of this feature (`features`), of one host and of several.
 const COMPUTING: u64 = 0xc04b_07e0_0000_0a53;
 /// It is busy in one of so many seeds; elsewhere results come at once.
 const BUSY: u64 = 8;
 /// Half of the work on a busy processor takes up to so many times the latency of devices.
 const LATE: u64 = 60;
 
-/// Where delays come from, if the processor is busy in that seed.
-pub(crate) fn busy(seed: u64) -> Option<Random> {
+/// Whether the processor is busy in that seed, and where delays come from where it is.
+pub(crate) fn draw(seed: u64) -> (bool, Random) {
     let mut random = Random::new(seed ^ COMPUTING);
-    random.chance(1, BUSY).then_some(random)
+    (random.chance(1, BUSY), random)
 }
 
 /// Work under way.
@@ -43,8 +42,8 @@ pub(crate) struct Computing {
 }
 
 impl Computing {
-    pub(crate) fn new(seed: u64) -> Computing {
-        Computing { random: busy(seed), queue: BTreeMap::new(), begun: 0, deletions: 0 }
+    pub(crate) fn new(random: Option<Random>) -> Computing {
+        Computing { random, queue: BTreeMap::new(), begun: 0, deletions: 0 }
     }
 
     /// When the next one ends; the end of time if there is none.

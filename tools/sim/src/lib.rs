@@ -7,6 +7,8 @@ pub mod campaign;
 pub mod cluster;
 mod computing;
 pub mod device;
+mod faults;
+pub mod features;
 pub mod formatting;
 pub mod ledger;
 mod load;

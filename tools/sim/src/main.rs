@@ -3,12 +3,14 @@
 use clap::Parser;
 use diskgroup::Rule;
 use iostats::{Kind, Operations};
-use sim::campaign::{STEPS, crash_everywhere, hunt, run_seed};
+use sim::campaign::{STEPS, crash_everywhere, hunt, run_pinned};
 use sim::cluster::Play;
+use sim::features::Features;
 use sim::memory::Counting;
 use sim::overload::Overload;
 use sim::world::World;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 #[global_allocator]
@@ -26,6 +28,9 @@ struct Arguments {
     /// Prints every event of the one seed.
     #[arg(long)]
     trace: bool,
+    /// Instead of the features that each seed draws: these, as a finding prints them, e.g. `"watchers hangs=317"`, or `none`.
+    #[arg(long)]
+    features: Option<String>,
     /// Instead of random crashes: this many traces, each crashed at every one of its steps.
     #[arg(long)]
     every_step: Option<u64>,
@@ -95,9 +100,7 @@ fn main() -> ExitCode {
     let is_good = if arguments.cluster {
         several(&arguments)
     } else if arguments.trace {
-        let result = World::new(arguments.seed, None, None).verbose().run(arguments.steps);
-        println!("{result:?}");
-        result.is_ok()
+        trace(&arguments)
     } else if let Some(writers) = arguments.overload {
         overload(writers)
     } else if arguments.mutants {
@@ -108,15 +111,40 @@ fn main() -> ExitCode {
         seeds(&arguments)
     };
     println!("{:.1} s", started.elapsed().as_secs_f64());
-    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    match is_good {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("sim: {why}");
+            ExitCode::from(2)
+        }
+    }
 }
 
-fn seeds(arguments: &Arguments) -> bool {
+/// The features that were asked for, if any were.
+///
+/// # Errors
+/// What is no feature.
+fn asked<F: FromStr<Err = String>>(arguments: &Arguments) -> Result<Option<F>, String> {
+    arguments.features.as_deref().map(str::parse).transpose()
+}
+
+fn trace(arguments: &Arguments) -> Result<bool, String> {
+    let seed = arguments.seed;
+    let features = asked(arguments)?.unwrap_or_else(|| Features::drawn(seed));
+    let result = World::with_features(seed, features, None, None).verbose().run(arguments.steps);
+    println!("{result:?}");
+    Ok(result.is_ok())
+}
+
+fn seeds(arguments: &Arguments) -> Result<bool, String> {
+    let asked = asked(arguments)?;
     let (mut failed, mut crashes, mut answered, mut checkpoints, mut damaged, mut no_space) =
         (0, 0, 0, 0, 0, 0);
     let (mut late_for_device, mut late_for_component) = (0, 0);
     for seed in arguments.seed..arguments.seed + arguments.seeds {
-        match run_seed(seed, None, None, arguments.steps) {
+        let features = asked.unwrap_or_else(|| Features::drawn(seed));
+        match run_pinned(seed, features, None, arguments.steps) {
             Ok(summary) => {
                 crashes += summary.crashes;
                 answered += summary.answered;
@@ -128,7 +156,9 @@ fn seeds(arguments: &Arguments) -> bool {
             }
             Err(why) => {
                 failed += 1;
-                println!("seed {seed}: {why}\n  replay: cargo xtask sim --seed {seed} --trace");
+                println!(
+                    "seed {seed}: {why}\n  replay: cargo xtask sim --seed {seed} --features \"{features}\" --trace"
+                );
             }
         }
     }
@@ -138,19 +168,26 @@ fn seeds(arguments: &Arguments) -> bool {
          {late_for_device}, after a component was deleted: {late_for_component}",
         arguments.seeds
     );
-    failed == 0
+    Ok(failed == 0)
 }
 
 /// Several hosts: seeds, one seed told at length, or the mutants of the protocol.
-fn several(arguments: &Arguments) -> bool {
-    use sim::cluster::{Summary, hunt, run};
+fn several(arguments: &Arguments) -> Result<bool, String> {
+    use sim::cluster::{Features, Summary, hunt, run_pinned};
     let play = arguments.play;
+    let asked = asked::<Features>(arguments)?;
+    if asked.is_some() && !play.has_features() {
+        return Err(format!("--features: `{}` has no fault but its own", play.name()));
+    }
+    let features = |seed| asked.unwrap_or_else(|| play.features(seed));
     let chosen = |mutant: &replication::Rule| format!("{mutant:?}").contains(&arguments.only);
     if arguments.trace {
         let mutant = replication::Rule::ALL.into_iter().find(|one| arguments.mutants && chosen(one));
-        let result = play.world(arguments.seed, mutant).verbose().run();
+        let features = features(arguments.seed);
+        println!("features: {features}");
+        let result = play.world(arguments.seed, features, mutant).verbose().run();
         println!("{result:?}");
-        return result.is_ok();
+        return Ok(result.is_ok());
     }
     if arguments.mutants {
         let caught = replication::Rule::ALL.into_iter().filter(chosen).map(|mutant| {
@@ -161,23 +198,29 @@ fn several(arguments: &Arguments) -> bool {
             }
             found.is_some()
         });
-        return caught.fold(true, |all, is_caught| all & is_caught);
+        return Ok(caught.fold(true, |all, is_caught| all & is_caught));
     }
     let (mut failed, mut total) = (0, Summary::default());
     for seed in arguments.seed..arguments.seed + arguments.seeds {
-        match run(play, seed, None) {
+        let features = features(seed);
+        match run_pinned(play, seed, features, None) {
             Ok(summary) => total.add(&summary),
             Err(why) => {
                 failed += 1;
                 let play = play.name();
+                let features = if arguments.play.has_features() {
+                    format!("--features \"{features}\" ")
+                } else {
+                    String::new()
+                };
                 println!(
-                    "seed {seed}: {why}\n  replay: cargo xtask sim --cluster --play {play} --seed {seed} --trace"
+                    "seed {seed}: {why}\n  replay: cargo xtask sim --cluster --play {play} --seed {seed} {features}--trace"
                 );
             }
         }
     }
     println!("{} seeds, {failed} failed; {total}", arguments.seeds);
-    failed == 0
+    Ok(failed == 0)
 }
 
 /// A large cluster, and what its decisions cost.
@@ -216,7 +259,7 @@ fn scale(arguments: &Arguments) -> ExitCode {
     if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn every_step(arguments: &Arguments, traces: u64) -> bool {
+fn every_step(arguments: &Arguments, traces: u64) -> Result<bool, String> {
     let mut failed = 0;
     for seed in arguments.seed..arguments.seed + traces {
         if let Err(why) = crash_everywhere(seed, arguments.steps) {
@@ -225,11 +268,11 @@ fn every_step(arguments: &Arguments, traces: u64) -> bool {
         }
     }
     println!("{traces} traces of {} steps, {failed} failed", arguments.steps);
-    failed == 0
+    Ok(failed == 0)
 }
 
 /// A minute of writers that a fast log takes and a slow capacity device does not.
-fn overload(writers: usize) -> bool {
+fn overload(writers: usize) -> Result<bool, String> {
     let load = Overload { writers, seek_ns: 400_000, bandwidth: 100 << 20, log_size: 64 << 20, seconds: 60 };
     let outcome = load.run();
     for (place, seconds) in outcome.per_second.chunks(10).enumerate() {
@@ -247,10 +290,10 @@ fn overload(writers: usize) -> bool {
         ms(outcome.latency_max_ns),
         ms(outcome.silence_max_ns)
     );
-    outcome.latency_max_ns < 1_000_000_000
+    Ok(outcome.latency_max_ns < 1_000_000_000)
 }
 
-fn hunt_all(arguments: &Arguments) -> bool {
+fn hunt_all(arguments: &Arguments) -> Result<bool, String> {
     let mut all_caught = true;
     let is_chosen = |rule: &Rule| format!("{rule:?}").contains(&arguments.only);
     for rule in Rule::ALL.into_iter().filter(is_chosen) {
@@ -262,5 +305,5 @@ fn hunt_all(arguments: &Arguments) -> bool {
             }
         }
     }
-    all_caught
+    Ok(all_caught)
 }

@@ -12,7 +12,7 @@ const FIRST_NEW: u128 = 1000;
 impl World {
     /// Goes on with replacing a device that died, or begins to.
     pub(crate) fn renew(&mut self) {
-        if !self.is_open || !self.renewals.chance(1, 20) {
+        if !self.is_open || !self.features.renewals || !self.renewals.chance(1, 20) {
             return;
         }
         match self.renewing {

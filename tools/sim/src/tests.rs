@@ -1,9 +1,20 @@
 //! The campaign that every test run goes through; longer ones are commands (`docs/TESTING.md`).
 
-use crate::campaign::{STEPS, crash_everywhere, hunt, run_seed};
+use crate::campaign::{STEPS, crash_everywhere, hunt, run_pinned, run_seed};
 use crate::cluster::{self, Play};
+use crate::features::Features;
 use crate::world::World;
 use diskgroup::Rule;
+
+/// The features of a pinned scenario of one host.
+fn of_one(text: &str) -> Features {
+    text.parse().expect("features as a finding prints them")
+}
+
+/// The features of a pinned scenario of several hosts.
+fn of_hosts(text: &str) -> cluster::Features {
+    text.parse().expect("features as a finding prints them")
+}
 
 #[test]
 fn seeds_pass() {
@@ -36,46 +47,127 @@ fn a_disk_whose_last_active_component_is_lost_goes_on_with_what_came_back_and_it
 #[test]
 fn seeds_of_several_hosts_that_once_failed_pass() {
     let stories = [
-        (2305, "the record changed under an owner that had been released while it claimed the disk"),
-        (2693, "a component that was about to count had no room, and was not waited for though it did count"),
-        (158, "a component in resync had room for a change that was refused for want of it, and joined"),
-        (10016, "a write was rolled forward, overwritten, and done again after two take-overs"),
-        (83, "the last active component was asked out after the record had taken the other out"),
-        (294, "a component was deleted a second time before its deletion was stable"),
+        (
+            2305,
+            "watchers",
+            "the record changed under an owner that had been released while it claimed the disk",
+        ),
+        (
+            2693,
+            "hangs=277 deaf=103 spoils=205",
+            "a component that was about to count had no room, and was not waited for though it did count",
+        ),
+        (
+            158,
+            "large-copies",
+            "a component in resync had room for a change that was refused for want of it, and joined",
+        ),
+        (
+            10016,
+            "watchers hangs=430",
+            "a write was rolled forward, overwritten, and done again after two take-overs",
+        ),
+        (83, "watchers", "the last active component was asked out after the record had taken the other out"),
+        (294, "hangs=486", "a component was deleted a second time before its deletion was stable"),
         (
             392,
+            "watchers",
             "a component that had been alone was taken for one that lost changes, and sent nothing any more",
         ),
-        (1619, "a trim alone in the log lost its version with a restart: a resync passed it over"),
+        (
+            1619,
+            "watchers",
+            "a trim alone in the log lost its version with a restart: a resync passed it over",
+        ),
         (
             1275,
+            "shaky-openings watchers large-copies hangs=363",
             "what a component told of its changes was out of order, which ends a node that makes it into bytes",
         ),
-        (5778, "a trim of a part that was not copied yet left no version: the copy brought a lesser one"),
+        (
+            5778,
+            "watchers",
+            "a trim of a part that was not copied yet left no version: the copy brought a lesser one",
+        ),
         (
             1964,
+            "shaky-openings watchers large-copies stand-ins=200",
             "an heir was not told of what had been freed: a component that was brought up to date from it kept what it had there",
         ),
         (
             1773,
+            "late-joins double-losses large-copies stand-ins=1000 hangs=484",
             "a component was gone before the record of a whole extent was, which had been on its way to a part of it",
         ),
         (
             2317,
+            "watchers large-copies stand-ins=1000 spoils=298",
             "the component that a read was to go to after a damaged one left meanwhile: nobody was asked any more, without end",
         ),
         (
             386,
+            "double-losses stand-ins=1000",
             "a component was restored by a record of which nobody knew whether it was written: it was held to what it had before",
         ),
         (
             12060,
+            "watchers large-copies stand-ins=200 deaf=136",
             "a component that was alone was told no watermark: what its owner had found undecided was done again by the next",
         ),
     ];
-    for (seed, story) in stories {
-        cluster::run(Play::Drawn, seed, None).unwrap_or_else(|why| panic!("seed {seed} ({story}): {why}"));
+    for (seed, features, story) in stories {
+        let run = cluster::run_pinned(Play::Drawn, seed, of_hosts(features), None);
+        run.unwrap_or_else(|why| panic!("seed {seed} ({story}): {why}"));
     }
+}
+
+/// A pinned scenario once was what its seed drew, so that a new feature, or another stream of an old one, made another run of it.
+#[test]
+fn a_pinned_scenario_is_the_same_whatever_a_feature_that_it_lacks_draws() {
+    let run = |seed, features, drawn| {
+        let (_, streams) = cluster::Features::draw(drawn);
+        cluster::World::with_streams(seed, features, streams, None).run()
+    };
+    let (mut others, mut moved) = (0, 0);
+    for seed in 1..=12 {
+        let own = cluster::Features::drawn(seed);
+        assert_eq!(
+            run(seed, own, seed),
+            cluster::run(Play::Drawn, seed, None),
+            "seed {seed}: named or drawn"
+        );
+        let bare = run(seed, cluster::Features::default(), seed);
+        for drawn in [seed + 1000, seed + 2000] {
+            others += u32::from(cluster::Features::drawn(drawn) != own);
+            assert_eq!(
+                run(seed, cluster::Features::default(), drawn),
+                bare,
+                "seed {seed} with draws of {drawn}"
+            );
+        }
+        moved += u32::from(run(seed, own, seed) != bare);
+    }
+    assert!(others > 12 && moved > 6, "{others} other draws, {moved} runs moved by their features");
+    for seed in 1..=12 {
+        let run = |features, drawn| {
+            World::with_streams(seed, features, Features::draw(drawn).1, None, None).run(STEPS)
+        };
+        assert_eq!(run(Features::drawn(seed), seed), run_seed(seed, None, None, STEPS), "seed {seed}");
+        let bare = run(Features::default(), seed);
+        assert_eq!(run(Features::default(), seed + 1000), bare, "seed {seed}");
+    }
+}
+
+/// What a finding prints is what a test pins.
+#[test]
+fn features_are_read_as_they_are_written() {
+    for seed in 1..=300 {
+        assert_eq!(of_one(&Features::drawn(seed).to_string()), Features::drawn(seed));
+        assert_eq!(of_hosts(&cluster::Features::drawn(seed).to_string()), cluster::Features::drawn(seed));
+    }
+    assert_eq!(of_hosts("none"), cluster::Features::default());
+    assert!("hang".parse::<cluster::Features>().is_err() && "hangs".parse::<cluster::Features>().is_err());
+    assert!("hangs=3".parse::<Features>().is_err());
 }
 
 #[test]
@@ -89,39 +181,39 @@ fn a_seed_of_several_hosts_gives_the_same_trace_twice() {
     }
 }
 
-/// Mutants of the protocol, each with a seed that notices it: the first one found by `cargo xtask sim --cluster --mutants
-/// --seeds 2000`. A change of the simulator's load or of the protocol moves these.
-const MUTANTS_NOTICED: &[(replication::Rule, u64)] = &[
-    (replication::Rule::ShrinkBeforeAcknowledging, 16),
-    (replication::Rule::RefuseOlderEpochs, 5),
-    (replication::Rule::DecideBeforeServing, 3),
-    (replication::Rule::StartFromActive, 1),
-    (replication::Rule::ReadUnderLeases, 49),
-    (replication::Rule::ReadAfterWrites, 92),
-    (replication::Rule::ResyncTakesInFlight, 13),
-    (replication::Rule::WaitForResyncing, 47),
-    (replication::Rule::WaitForJoining, 303),
-    (replication::Rule::CopyUnderLock, 12),
-    (replication::Rule::RefuseOldSessions, 10),
-    (replication::Rule::SettleAfterResync, 6),
-    (replication::Rule::DeltaIncludesTarget, 5652),
-    (replication::Rule::DeltaIncludesEqual, 6),
-    (replication::Rule::DeltaIncludesOlder, 6),
-    (replication::Rule::SettleNewSessions, 3),
-    (replication::Rule::SettleOnlyDecided, 120),
-    (replication::Rule::RuleOutUnknownCommit, 628),
-    (replication::Rule::AskRecoveredGroups, 165),
-    (replication::Rule::ApplyOnce, 2174),
-    (replication::Rule::WaitForStandIns, 10),
-    (replication::Rule::FillStandInFirst, 33),
-    (replication::Rule::StandInDeltaFromBase, 33),
-    (replication::Rule::RestoreWithStandIn, 17),
-    (replication::Rule::RestoreOntoCopy, 67),
-    (replication::Rule::RecordFailedStandIns, 443),
-    (replication::Rule::ZeroStandInsForTrims, 131),
-    (replication::Rule::ReadUnderStandInLeases, 630),
-    (replication::Rule::UndoVoidFirst, 1271),
-    (replication::Rule::TellLeavingNothing, 108),
+/// Mutants of the protocol, each with a scenario that notices it: the first seed found by `cargo xtask sim --cluster --mutants
+/// --seeds 2000`, and its features. A change of the simulator's load or of the protocol moves these; a new feature does not.
+const MUTANTS_NOTICED: &[(replication::Rule, u64, &str)] = &[
+    (replication::Rule::ShrinkBeforeAcknowledging, 16, "none"),
+    (replication::Rule::RefuseOlderEpochs, 5, "hangs=268"),
+    (replication::Rule::DecideBeforeServing, 3, "shaky-openings"),
+    (replication::Rule::StartFromActive, 1, "watchers hangs=459 deaf=217 spoils=309"),
+    (replication::Rule::ReadUnderLeases, 49, "watchers deaf=238"),
+    (replication::Rule::ReadAfterWrites, 92, "watchers large-copies hangs=373 spoils=79"),
+    (replication::Rule::ResyncTakesInFlight, 13, "watchers large-copies"),
+    (replication::Rule::WaitForResyncing, 47, "late-joins watchers"),
+    (replication::Rule::WaitForJoining, 303, "late-joins watchers"),
+    (replication::Rule::CopyUnderLock, 12, "watchers large-copies deaf=303"),
+    (replication::Rule::RefuseOldSessions, 10, "double-losses stand-ins=1000"),
+    (replication::Rule::SettleAfterResync, 6, "watchers hangs=426"),
+    (replication::Rule::DeltaIncludesTarget, 5652, "late-joins double-losses stand-ins=1000 hangs=258"),
+    (replication::Rule::DeltaIncludesEqual, 6, "watchers hangs=426"),
+    (replication::Rule::DeltaIncludesOlder, 6, "watchers hangs=426"),
+    (replication::Rule::SettleNewSessions, 3, "shaky-openings"),
+    (replication::Rule::SettleOnlyDecided, 120, "double-losses stand-ins=1000"),
+    (replication::Rule::RuleOutUnknownCommit, 628, "late-joins watchers deaf=289"),
+    (replication::Rule::AskRecoveredGroups, 165, "double-losses stand-ins=1000 hangs=124"),
+    (replication::Rule::ApplyOnce, 2174, "large-copies deaf=249 spoils=344"),
+    (replication::Rule::WaitForStandIns, 10, "double-losses stand-ins=1000"),
+    (replication::Rule::FillStandInFirst, 33, "double-losses watchers stand-ins=1000"),
+    (replication::Rule::StandInDeltaFromBase, 33, "double-losses watchers stand-ins=1000"),
+    (replication::Rule::RestoreWithStandIn, 17, "double-losses watchers stand-ins=1000 spoils=274"),
+    (replication::Rule::RestoreOntoCopy, 67, "double-losses stand-ins=1000 hangs=188"),
+    (replication::Rule::RecordFailedStandIns, 443, "double-losses large-copies stand-ins=1000 hangs=366"),
+    (replication::Rule::ZeroStandInsForTrims, 131, "double-losses stand-ins=1000 hangs=178"),
+    (replication::Rule::ReadUnderStandInLeases, 630, "double-losses stand-ins=1000"),
+    (replication::Rule::UndoVoidFirst, 1271, "double-losses stand-ins=1000 hangs=104"),
+    (replication::Rule::TellLeavingNothing, 108, "watchers large-copies hangs=312"),
 ];
 
 /// What hosts kept and components promised is enough to go on from, and each rule of it is needed.
@@ -166,7 +258,7 @@ fn a_late_word_buries_nobody_who_lives() {
 #[test]
 fn every_removed_rule_of_the_protocol_is_noticed() {
     let is_listed = |mutant| {
-        MUTANTS_NOTICED.iter().any(|(listed, _)| *listed == mutant)
+        MUTANTS_NOTICED.iter().any(|(listed, ..)| *listed == mutant)
             || mutant == replication::Rule::RestoreNothingVoid // `what_was_read_as_void_does_not_come_back`
             || mutant == replication::Rule::SpareRestartedProcesses // `a_late_word_buries_nobody_who_lives`
             || SURVIVORS.iter().any(|(_, listed)| *listed == mutant)
@@ -182,10 +274,10 @@ fn every_removed_rule_of_the_protocol_is_noticed() {
             || mutant == replication::Rule::CopyBlockByBlock // the same
     };
     assert!(replication::Rule::ALL.into_iter().all(is_listed), "each has a seed that notices it");
-    for (mutant, first) in MUTANTS_NOTICED {
-        let caught = cluster::hunt(Play::Drawn, *mutant, *first, 3);
+    for &(mutant, seed, features) in MUTANTS_NOTICED {
+        let run = cluster::run_pinned(Play::Drawn, seed, of_hosts(features), Some(mutant));
         assert!(
-            caught.is_some(),
+            run.is_err(),
             "{mutant:?}: hunt again with `cargo xtask sim --cluster --mutants --seeds 2000`"
         );
     }
@@ -313,24 +405,30 @@ fn work_of_the_processor_that_comes_back_late_does_no_harm() {
     assert!(late_for_device > 0 && late_for_component > 0, "{late_for_device}, {late_for_component}");
 }
 
+/// Rules of one host whose removal is seldom noticed, each with a scenario that notices it.
+const SELDOM_NOTICED: &[(Rule, u64, &str)] = &[
+    (Rule::KeepDescribedId, 13652, "held-back bad-pages renewals"),
+    (Rule::ExcuseOnlyUnfinished, 4717, "bad-sectors bad-pages renewals"),
+    (Rule::MendOlderAnchor, 564, "bad-sectors bad-pages renewals"),
+    (Rule::KeepLostSlot, 4296, "held-back bad-sectors bad-pages renewals"),
+    (Rule::LeaveAfterLastRecord, 1713, "renewals"),
+];
+
 #[test]
 fn every_removed_rule_is_noticed() {
+    for &(rule, seed, features) in SELDOM_NOTICED {
+        let run = run_pinned(seed, of_one(features), Some(rule), STEPS);
+        assert!(run.is_err(), "{rule:?}: hunt again with `cargo xtask sim --mutants --seeds 20000`");
+    }
     for rule in Rule::ALL {
-        let first = match rule {
-            // Seldom noticed: where it was found first.
-            Rule::KeepDescribedId => 13652,
-            Rule::ExcuseOnlyUnfinished => 4717,
-            Rule::MendOlderAnchor => 564,
-            Rule::KeepLostSlot => 4296,
-            Rule::LeaveAfterLastRecord => 1713,
+        match rule {
             // `windows_that_fill_the_log_…` in `core/diskgroup/src/tests.rs`, and seed 102 of `Play::Rollback`.
             Rule::LeaveRoomForWindows => continue,
             // A header and its copy at once: `core/diskgroup/src/tests/headers.rs`.
             Rule::ProveUnreadableEnd => continue,
-            _ => 1,
-        };
-        let caught = hunt(rule, first, 300);
-        assert!(caught.is_some(), "{rule:?} was not noticed by 300 seeds from {first} on");
+            _ if SELDOM_NOTICED.iter().any(|(listed, ..)| *listed == rule) => continue,
+            _ => assert!(hunt(rule, 1, 300).is_some(), "{rule:?} was not noticed by 300 seeds"),
+        }
     }
 }
 
@@ -365,48 +463,66 @@ fn seeds_that_once_failed_pass() {
     let stories = [
         (
             106,
+            "renewals",
             "of an extent whose page was damaged the log told a trim alone: it was taken for free, its blocks for zeroes",
         ),
         (
             165,
+            "renewals",
             "a copy with a lesser id took the place of a guest's change in the log: after a crash its region counted as older",
         ),
-        (22, "a second round of destaging chose a boundary behind that of a checkpoint under way"),
+        (
+            22,
+            "bad-pages renewals",
+            "a second round of destaging chose a boundary behind that of a checkpoint under way",
+        ),
         (
             310,
+            "bad-sectors bad-pages renewals",
             "damage to a page was excused by an intent for its next version: acknowledged blocks read as zeroes",
         ),
-        (1157, "a page torn in one life looked damaged in the life after next, its intent being forgotten"),
+        (
+            1157,
+            "renewals",
+            "a page torn in one life looked damaged in the life after next, its intent being forgotten",
+        ),
         (
             1488,
+            "renewals",
             "a copy with a lesser id came upon a change that had been destaged and stood in no page yet: a crash, and the log let go of it",
         ),
         (
             2632,
+            "held-back renewals",
             "while a device was away, an intent of a checkpoint long through excused damage to its page: acknowledged blocks read as zeroes",
         ),
         (
             5826,
+            "renewals",
             "a torn batch hid its successor, which had the same number and stood at the start of the ring",
         ),
         (
             1484,
+            "bad-sectors renewals",
             "power failed between the copies of the anchor; the newer one could not be read later, and the older one led into reused log",
         ),
         (
             1578,
+            "bad-sectors bad-pages renewals",
             "a component was made in the slot of one whose page was damaged: the next start found extents of nobody",
         ),
     ];
-    for (seed, story) in stories {
-        run_seed(seed, None, None, STEPS).unwrap_or_else(|why| panic!("seed {seed} ({story}): {why}"));
+    for (seed, features, story) in stories {
+        let run = run_pinned(seed, of_one(features), None, STEPS);
+        run.unwrap_or_else(|why| panic!("seed {seed} ({story}): {why}"));
     }
 }
 
 /// A write of a whole extent waited for log space that was kept for a device away, in a log not full enough to give it up.
 #[test]
 fn a_log_kept_for_a_device_that_is_away_never_blocks_a_large_write() {
-    run_seed(7, None, Some(45), 400).expect("the crash at that step of that trace");
+    let world = World::with_features(7, of_one("renewals"), None, Some(45));
+    world.run(400).expect("the crash at that step of that trace");
 }
 
 /// A device that takes 2,000 random writes a second, under writers that could do ten times as many, for a minute.
@@ -448,14 +564,15 @@ fn a_directory_that_is_set_back_is_never_served_by_what_it_has_forgotten() {
         rolled_back += summary.rolled_back;
     }
     assert!(rolled_back >= 50, "{rolled_back} snapshots were restored");
-    for (seed, story) in [
-        (102, "windows did not fit into what was left of a log"),
+    for (seed, features, story) in [
+        (102, "deaf=303", "windows did not fit into what was left of a log"),
         (
             292,
+            "late-joins watchers stand-ins=1000",
             "a tail stayed because its move would gain too little, and a large write waited behind it for ever",
         ),
     ] {
-        let run = cluster::run(Play::Rollback, seed, None);
+        let run = cluster::run_pinned(Play::Rollback, seed, of_hosts(features), None);
         assert!(run.is_ok(), "seed {seed}, {story}: {run:?}");
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::computing::Computing;
 use crate::device::{Device, joined};
+use crate::faults::Faults;
+use crate::features::{Features, Streams};
 use crate::formatting::format_devices;
 use crate::ledger::Ledger;
 use crate::model::{Key, Model, value_of};
@@ -17,35 +19,6 @@ use diskgroup::{
     Settings, Share, Shares,
 };
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-
-/// What a seed may bring beside load and crashes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Faults {
-    /// Bits flip at rest.
-    pub rot: bool,
-    /// A capacity device dies.
-    pub dead_device: bool,
-    /// The devices are nearly too small for the load.
-    pub full: bool,
-    /// A capacity device is not there at some starts, and comes back.
-    pub away: bool,
-    /// Guests feel what the group does by itself, so that it is held back.
-    pub held_back: bool,
-    /// Blocks of the devices cannot be read until they are written again.
-    pub bad_sectors: bool,
-    /// Pages of the table among them.
-    pub bad_pages: bool,
-}
-
-/// Which seeds are held back comes of a stream of its own, so that the others are as they were before there were such; of
-/// such streams one in which those that once found a fault are not.
-const HELD_BACK: u64 = 0x0c00_5a4e_0000;
-
-/// The same of devices that are replaced.
-const RENEWALS: u64 = 0x0e8e_8a10_0000;
-
-/// The same of bad sectors.
-const BAD_SECTORS: u64 = 0x0bad_5ec7_0000;
 
 /// How a run ended well.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -189,6 +162,7 @@ pub struct World {
     /// Members that were away for too long. Whether they stay out is known when the anchor has told so.
     pub(crate) given_up: u8,
     pub(crate) faults: Faults,
+    pub(crate) features: Features,
     pub(crate) latency_max: u64,
     pub(crate) summary: Summary,
     /// Step at which the host crashes, for runs that crash at each step in turn.
@@ -198,19 +172,33 @@ pub struct World {
 }
 
 impl World {
-    /// The world of `seed`.
+    /// The world of `seed`, with the features that it draws; where it crashes at a step of all in turn, without bad sectors.
     pub fn new(seed: u64, removed: Option<Rule>, crash_at: Option<u64>) -> World {
+        let drawn = Features::drawn(seed);
+        let features = Features { bad_sectors: drawn.bad_sectors && crash_at.is_none(), ..drawn };
+        World::with_features(seed, features, removed, crash_at)
+    }
+
+    /// The world of `seed` with these features, whatever it draws.
+    pub fn with_features(
+        seed: u64,
+        features: Features,
+        removed: Option<Rule>,
+        crash_at: Option<u64>,
+    ) -> World {
+        World::with_streams(seed, features, Features::draw(seed).1, removed, crash_at)
+    }
+
+    /// The same with streams of their own for the features.
+    pub(crate) fn with_streams(
+        seed: u64,
+        features: Features,
+        streams: Streams,
+        removed: Option<Rule>,
+        crash_at: Option<u64>,
+    ) -> World {
         let mut random = Random::new(seed);
-        let mut bad_sectors = Random::new(seed ^ BAD_SECTORS);
-        let faults = Faults {
-            bad_sectors: crash_at.is_none() && bad_sectors.chance(1, 4),
-            bad_pages: bad_sectors.chance(1, 3),
-            rot: crash_at.is_none() && random.chance(1, 6),
-            dead_device: crash_at.is_none() && random.chance(1, 10),
-            full: random.chance(1, 4),
-            away: random.chance(1, 4),
-            held_back: Random::new(seed ^ HELD_BACK).chance(1, 4),
-        };
+        let faults = Faults::draw(&mut random, crash_at);
         let capacity_count = random.below(3);
         let extents = if faults.full { random.range(10..20) } else { random.range(30..80) };
         let (superblocks, devices) = format_devices(&mut random, capacity_count, extents, DeviceId(1));
@@ -232,7 +220,7 @@ impl World {
             now: 1,
             tickets: 0,
             queue: BinaryHeap::new(),
-            computing: Computing::new(seed),
+            computing: Computing::new(features.busy.then_some(streams.computing)),
             model: Model::default(),
             ledger: Ledger::default(),
             components: BTreeMap::new(),
@@ -243,8 +231,8 @@ impl World {
             epoch: 1,
             is_open: false,
             has_rot: false,
-            bad_sectors,
-            renewals: Random::new(seed ^ RENEWALS),
+            bad_sectors: streams.bad_sectors,
+            renewals: streams.renewals,
             renewing: None,
             crash_due: None,
             bad_sector_count: 0,
@@ -254,6 +242,7 @@ impl World {
             away_members: 0,
             given_up: 0,
             faults,
+            features,
             latency_max,
             summary: Summary::default(),
             crash_at,
@@ -265,6 +254,7 @@ impl World {
     /// Prints what happens.
     pub fn verbose(mut self) -> World {
         self.verbose = true;
+        println!("features: {}", self.features);
         self
     }
 
@@ -323,7 +313,7 @@ impl World {
         }
         let mut group =
             Group::open(superblocks, self.settings.clone(), self.pool.clone(), Instant(self.now), &mut out);
-        if self.faults.held_back {
+        if self.features.held_back {
             group.shares = Shares { scrub: Share::FLOOR, destage: Share::FLOOR };
         }
         self.group = Some(group);
@@ -666,7 +656,7 @@ impl World {
         }
         // With more of them in the short time of a run, a device goes out of service as a whole.
         let may_spoil = self.bad_sector_count < diskgroup::limits::UNREADABLE_BLOCKS_MAX;
-        if self.faults.bad_sectors && may_spoil && self.bad_sectors.chance(1, 60) {
+        if self.features.bad_sectors && may_spoil && self.bad_sectors.chance(1, 60) {
             self.spoil_block();
         }
         if self.faults.dead_device && self.dead_members == 0 && self.random.chance(1, 400) {
@@ -690,7 +680,7 @@ impl World {
         let range = match self.bad_sectors.below(8) {
             0 if place == 0 => anchor_offset(0)..anchor_offset(1) + BLOCK_SIZE,
             1..=3 if place == 0 => log.clone(),
-            4 if self.faults.bad_pages => geometry.table.offset..geometry.table.end(),
+            4 if self.features.bad_pages => geometry.table.offset..geometry.table.end(),
             _ => extents,
         };
         let is_anchor = range.start == anchor_offset(0);
@@ -713,7 +703,7 @@ impl World {
     }
 
     fn has_bad_pages(&self) -> bool {
-        self.faults.bad_pages && self.bad_sector_count > 0
+        self.features.bad_pages && self.bad_sector_count > 0
     }
 
     fn may_lose_pages(&self) -> bool {

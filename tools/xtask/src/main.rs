@@ -12,6 +12,10 @@ mod tidy;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+/// Tests that run at once for each core. On 2 cores the system tests took 12 minutes by 2 at once, and
+/// 9 by 4 while other builds kept both cores busy. They compute for 8 minutes of one core, so more than 4 gain little.
+const TESTS_A_CORE: usize = 2;
+
 const HELP: &str = "\
 cargo xtask <command>
 
@@ -87,9 +91,17 @@ fn print(text: Result<String, String>) -> ExitCode {
 }
 
 fn cargo(root: &Path, arguments: &[&str]) -> bool {
-    eprintln!("$ cargo {}", arguments.join(" "));
-    let status = Command::new(env!("CARGO")).args(arguments).current_dir(root).status();
-    match status {
+    run(Command::new(env!("CARGO")).args(arguments).current_dir(root))
+}
+
+/// Runs cargo, and says how.
+fn run(command: &mut Command) -> bool {
+    let settings = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    let settings: Vec<String> =
+        settings.map(|(name, value)| format!("{}={} ", name.display(), value.display())).collect();
+    let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
+    eprintln!("$ {}cargo {}", settings.concat(), arguments.join(" "));
+    match command.status() {
         Ok(status) => status.success(),
         Err(error) => {
             eprintln!("xtask: run cargo: {error}");
@@ -110,22 +122,25 @@ fn ci(root: &Path) -> ExitCode {
     if !cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) {
         return ExitCode::FAILURE;
     }
-    // What stands for the next release has to be built, too, or it cannot be tried.
-    let next = [
-        "clippy",
-        "--package",
-        "server",
-        "--features",
-        "next-level",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ];
+    // What stands for the next release has to be built, too, or it cannot be tried. Of the whole workspace, because the features of
+    // a crate that several use would be others for one package alone, and nearly all were checked anew.
+    let next =
+        ["clippy", "--workspace", "--features", "server/next-level", "--all-targets", "--", "-D", "warnings"];
     if !cargo(root, &next) {
         return ExitCode::FAILURE;
     }
-    if cargo(root, &["test", "--workspace"]) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if tests(root) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// All tests. Most of those with real programs wait for timers and other processes, so more of them run at once than there are
+/// cores; a user's `RUST_TEST_THREADS` counts.
+fn tests(root: &Path) -> bool {
+    let mut command = Command::new(env!("CARGO"));
+    if std::env::var_os("RUST_TEST_THREADS").is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        command.env("RUST_TEST_THREADS", (cores * TESTS_A_CORE).to_string());
+    }
+    run(command.args(["test", "--workspace"]).current_dir(root))
 }
 
 /// Builds the program first: trials run the one that stands beside them.

@@ -16,11 +16,8 @@ use std::time::Duration;
 /// What a host copies at least, bytes a second: enough that a component is filled within a life.
 const COPY_FLOOR: u64 = 64 << 20;
 
-/// Most blocks that one copy of a resync takes. In three of four seeds copies are of 256 KiB at most and go through logs; in the
-/// others whole parts go straight to where they stay, as they do on real hosts.
-pub(crate) fn copy_blocks_max(seed: u64) -> u16 {
-    if (11..=14).contains(&(seed % 16)) { replication::limits::COPY_BLOCKS_MAX } else { 64 }
-}
+/// Most blocks of one copy of a resync where copies are small: 256 KiB go through logs.
+pub(crate) const SMALL_COPY_BLOCKS_MAX: u16 = 64;
 
 /// What one request of a hundred may take beside copies, in percent.
 const COPY_TAIL_PERCENT: u64 = 200;

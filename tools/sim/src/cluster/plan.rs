@@ -1,5 +1,6 @@
 //! What a seed draws: the cluster, and which faults come how often.
 
+use super::features::{Features, Scene};
 use super::survivors::Survivor;
 use base::Random;
 
@@ -150,42 +151,6 @@ impl Plan {
         plan
     }
 
-    /// Draws whether components stand in for others, and what is played around that.
-    pub fn stand_in(&mut self, random: &mut Random) {
-        if !random.chance(2, 5) {
-            return;
-        }
-        self.stand_ins = [20, 200, 1000][random.below(3) as usize];
-        self.hosts = self.hosts.max(self.copies + 1);
-        self.tend_ns = self.tend_ns.max(300 * MS);
-        if random.chance(5, 6) {
-            self.double_losses = true;
-            self.stand_ins = 1000;
-            self.faulty_ns = self.faulty_ns.max(8000 * MS);
-        }
-    }
-
-    /// Draws whether devices hang.
-    pub fn hang(&mut self, random: &mut Random) {
-        if random.chance(1, 5) {
-            self.hangs = 100 + random.below(400);
-        }
-    }
-
-    /// Draws whether blocks cannot be read now and then.
-    pub fn spoil(&mut self, random: &mut Random) {
-        if random.chance(1, 6) {
-            self.spoils = 50 + random.below(300);
-        }
-    }
-
-    /// Draws whether hosts are deaf now and then.
-    pub fn deafen(&mut self, random: &mut Random) {
-        if random.chance(1, 6) {
-            self.deaf = 50 + random.below(300);
-        }
-    }
-
     /// One disk, no fault but that a component is lost, and all others of its place once it has a stand-in.
     pub fn double_loss(copies: u64) -> Plan {
         Plan {
@@ -312,24 +277,34 @@ impl Plan {
         }
     }
 
-    /// Draws whether one of the scenes is played: each in some seeds only, in most of them none.
-    pub fn stage(&mut self, random: &mut Random) {
-        match random.below(8) {
-            0 => {
+    /// Adds what features bring; `scenes` decides how often the faults of a scene come.
+    pub fn bring(&mut self, features: &Features, scenes: &mut Random) {
+        match features.scene {
+            Some(Scene::LateJoins) => {
                 self.late_joins = true;
                 self.directory_faults = true;
-                self.resets = self.resets.max(1 + random.below(1000));
-                self.kills = self.kills.max(1 + random.below(400));
+                self.resets = self.resets.max(1 + scenes.below(1000));
+                self.kills = self.kills.max(1 + scenes.below(400));
             }
-            1 => {
+            Some(Scene::ShakyOpenings) => {
                 self.shaky_openings = true;
                 self.places = 2;
                 self.hosts = self.copies + 2;
-                self.moves = self.moves.max(1 + random.below(1500));
+                self.moves = self.moves.max(1 + scenes.below(1500));
                 // Guests are answered quickly, so that they ask for much in a short time.
                 (self.network_ns, self.device_ns, self.depth) = (MS / 20, MS / 10, 12);
             }
-            _ => {}
+            None => {}
         }
+        if features.stand_ins > 0 {
+            self.stand_ins = features.stand_ins;
+            self.hosts = self.hosts.max(self.copies + 1);
+            self.tend_ns = self.tend_ns.max(300 * MS);
+            if features.double_losses {
+                self.double_losses = true;
+                self.faulty_ns = self.faulty_ns.max(8000 * MS);
+            }
+        }
+        (self.hangs, self.deaf, self.spoils) = (features.hangs, features.deaf, features.spoils);
     }
 }

@@ -1,5 +1,6 @@
 //! What a seed plays: a cluster and faults that it draws, or one kind of fault alone.
 
+use super::features::Features;
 use super::plan::Plan;
 use super::rollback::Rollback;
 use super::survivors::Survivor;
@@ -42,12 +43,24 @@ pub enum Play {
 }
 
 impl Play {
-    /// The world of a seed, with a rule of the protocol removed or not.
-    pub fn world(self, seed: u64, removed: Option<Rule>) -> World {
+    /// The features that a seed draws; none where the play has no fault but its own.
+    pub fn features(self, seed: u64) -> Features {
+        if self.has_features() { Features::drawn(seed) } else { Features::default() }
+    }
+
+    /// Whether its worlds are drawn, and may have features.
+    pub fn has_features(self) -> bool {
+        matches!(self, Play::Drawn | Play::Rollback)
+    }
+
+    /// The world of a seed with these features, and with a rule of the protocol removed or not. Only worlds that are drawn may
+    /// have features.
+    pub fn world(self, seed: u64, features: Features, removed: Option<Rule>) -> World {
+        assert!(self.has_features() || features == Features::default(), "{} has none", self.name());
         let copies = 2 + seed % 2;
         let plan = match self {
-            Play::Drawn => return World::new(seed, removed),
-            Play::Rollback => return rollback(seed, removed),
+            Play::Drawn => return World::new(seed, features, removed),
+            Play::Rollback => return rollback(seed, features, removed),
             Play::DoubleLoss => Plan::double_loss(copies),
             Play::QuietLoss => Plan::quiet_loss(copies),
             Play::Relapse => Plan::relapse(3),
@@ -79,8 +92,8 @@ impl Play {
     }
 }
 
-fn rollback(seed: u64, removed: Option<Rule>) -> World {
-    let mut world = World::new(seed, removed);
+fn rollback(seed: u64, features: Features, removed: Option<Rule>) -> World {
+    let mut world = World::new(seed, features, removed);
     // What is replaced while nobody knows of it is for people to see to.
     (world.plan.comings, world.plan.goings, world.plan.distrusts) = (0, 0, 0);
     (world.plan.stand_ins, world.plan.double_losses) = (0, false);

@@ -5,9 +5,6 @@ use super::scenes::SceneEvent;
 use super::world::{Event, World};
 use base::{NodeId, Random};
 
-/// Makes what watchers do independent of all else that a seed draws.
-const WATCHERS: u64 = 0x1a57_3042_d500_0000;
-
 /// The watchers of all hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Watchers {
@@ -30,11 +27,9 @@ pub(crate) struct LastWord {
 }
 
 impl Watchers {
-    /// Those of a seed: in half of the seeds there are some.
-    pub(crate) fn draw(seed: u64) -> Watchers {
-        let mut random = Random::new(seed ^ WATCHERS);
-        let is_there = random.chance(1, 2);
-        Watchers { random: is_there.then_some(random), ..Watchers::default() }
+    /// Those that choose from `random`; hosts have none if there is none.
+    pub(crate) fn new(random: Option<Random>) -> Watchers {
+        Watchers { random, ..Watchers::default() }
     }
 
     /// Those whose words are all late.

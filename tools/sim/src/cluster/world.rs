@@ -1,8 +1,9 @@
 //! One run of several hosts: events in the order of time, faults, and what must hold at the end.
 
 use super::directory::Directory;
+use super::features::{Features, Streams};
 use super::guest::Guest;
-use super::host::{Host, copy_blocks_max, disk_spec};
+use super::host::{Host, SMALL_COPY_BLOCKS_MAX, disk_spec};
 use super::members::{MemberEvent, Members};
 use super::network::Network;
 use super::plan::{MS, Plan};
@@ -19,7 +20,7 @@ use base::request::Outcome;
 use base::{DiskId, NodeId, Pool, Random};
 use diskgroup::{Io, IoFailure};
 use node::{DiskSpec, FabricOutput, GroupKey, Node, Output, Token};
-use replication::limits::START_PATIENCE;
+use replication::limits::{COPY_BLOCKS_MAX, START_PATIENCE};
 use replication::owner::{Committed, End, Event as OwnerEvent};
 use replication::{Roster, Rule, Standing};
 use std::collections::{BTreeMap, BinaryHeap};
@@ -28,23 +29,6 @@ use wire::{Answer, Message, Request};
 
 /// Far more events than any run needs: beyond, something goes round in circles.
 const EVENTS_MAX: u64 = 3_000_000;
-
-/// Scenes come of a stream of their own, so that seeds without one are as they were before there were scenes; of such streams
-/// one in which the seeds that once found a fault have none.
-const SCENES: u64 = 0x5ce7_e000_00a5_0000;
-
-/// In the same way, whether components stand in for others: in none of the seeds that once found a fault, nor in those that
-/// notice the mutants that were there before.
-const STAND_INS: u64 = 0x57a4_d145_001d_8b70;
-
-/// And whether devices hang.
-const HANGS: u64 = 0x4a76_0000_0000_0001;
-
-/// And whether blocks cannot be read.
-const SPOILS: u64 = 0x0bad_b10c_0000_0001;
-
-/// And whether hosts are deaf.
-const DEAFNESS: u64 = 0xdeaf_0000_0000_0001;
 
 /// When every node has noticed that a host is silent: after `SILENCE`, and the heartbeats before and after it.
 pub(crate) const NOTICED_AFTER: u64 = 1600 * MS;
@@ -216,23 +200,28 @@ pub struct World {
 }
 
 impl World {
-    /// The world of `seed`.
-    pub fn new(seed: u64, removed: Option<Rule>) -> World {
+    /// The world of `seed` with these features.
+    pub fn new(seed: u64, features: Features, removed: Option<Rule>) -> World {
+        World::with_streams(seed, features, Features::draw(seed).1, removed)
+    }
+
+    /// The same with streams of their own for the features.
+    pub(crate) fn with_streams(
+        seed: u64,
+        features: Features,
+        mut streams: Streams,
+        removed: Option<Rule>,
+    ) -> World {
         let mut random = Random::new(seed ^ 0x5eed_c105_7e12_0000);
         let mut plan = Plan::draw(&mut random);
-        plan.stage(&mut Random::new(seed ^ SCENES));
-        plan.stand_in(&mut Random::new(seed ^ STAND_INS));
-        plan.computing = crate::computing::busy(seed);
-        let mut hangs = Random::new(seed ^ HANGS);
-        plan.hang(&mut hangs);
-        let mut deafness = Random::new(seed ^ DEAFNESS);
-        plan.deafen(&mut deafness);
-        let mut spoils = Random::new(seed ^ SPOILS);
-        plan.spoil(&mut spoils);
+        plan.bring(&features, &mut streams.scenes);
+        plan.computing = features.busy.then_some(streams.computing);
         let mut world = World::with_plan(plan, random, removed);
-        (world.hangs, world.deafness, world.spoils) = (hangs, deafness, spoils);
-        world.watchers = Watchers::draw(seed);
-        world.copy_blocks_max = copy_blocks_max(seed);
+        (world.hangs, world.deafness, world.spoils) = (streams.hangs, streams.deafness, streams.spoils);
+        world.watchers = Watchers::new(features.watchers.then_some(streams.watchers));
+        if features.large_copies {
+            world.copy_blocks_max = COPY_BLOCKS_MAX;
+        }
         world
     }
 
@@ -272,7 +261,7 @@ impl World {
             plan,
             removed,
             prefers_local,
-            copy_blocks_max: copy_blocks_max(0),
+            copy_blocks_max: SMALL_COPY_BLOCKS_MAX,
             hosts,
             network: Network::default(),
             directory,

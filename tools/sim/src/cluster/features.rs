@@ -1,0 +1,161 @@
+//! What a seed of several hosts brings beside its cluster, its load and the faults of its plan, each drawn from a stream of its own,
+//! so that a new feature changes nothing else of a seed. A pinned scenario names its features instead of drawing them.
+
+use crate::computing;
+use base::Random;
+use std::fmt;
+use std::str::FromStr;
+
+/// The streams of features. Such a constant needs only differ from the others; once it changes, the scenarios that have its
+/// feature are others, too.
+const SCENES: u64 = 0x5ce7_e000_00a5_0000;
+/// See `SCENES`.
+const STAND_INS: u64 = 0x57a4_d145_001d_8b70;
+/// See `SCENES`.
+const HANGS: u64 = 0x4a76_0000_0000_0001;
+/// See `SCENES`.
+const SPOILS: u64 = 0x0bad_b10c_0000_0001;
+/// See `SCENES`.
+const DEAFNESS: u64 = 0xdeaf_0000_0000_0001;
+/// See `SCENES`.
+const WATCHERS: u64 = 0x1a57_3042_d500_0000;
+
+/// What a run has beside its plan. None of them by default: a pinned scenario names all that it has, and a feature that is new
+/// never comes to it.
+///
+/// As text, the names of those that a run has, with their rates: `watchers hangs=317`; `none` or nothing if there are none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Features {
+    /// The scene that is played.
+    pub scene: Option<Scene>,
+    /// Components that begin to stand in for absent ones, in thousandths of the chances to do so; 0: none ever.
+    pub stand_ins: u64,
+    /// Whether a component is lost, and all others of its place once it has a stand-in; without `stand_ins`, nothing.
+    pub double_losses: bool,
+    /// Whether work of the processor comes back late.
+    pub busy: bool,
+    /// Devices that hang, in thousandths of events a second.
+    pub hangs: u64,
+    /// Hosts that hear nothing, in the same way.
+    pub deaf: u64,
+    /// Blocks that cannot be read, in the same way.
+    pub spoils: u64,
+    /// Whether watchers tell hosts of the ends of processes.
+    pub watchers: bool,
+    /// Whether resyncs copy whole parts at once, straight to where they stay, as they do on real hosts; else 256 KiB through logs.
+    pub large_copies: bool,
+}
+
+/// One of the scenes that a seed may draw (`scenes`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scene {
+    /// Transactions that make a component count are late.
+    LateJoins,
+    /// Connections break while disks are opened.
+    ShakyOpenings,
+}
+
+/// Where features take their choices from while a run is planned and goes on.
+pub(crate) struct Streams {
+    pub(crate) scenes: Random,
+    pub(crate) computing: Random,
+    pub(crate) hangs: Random,
+    pub(crate) deafness: Random,
+    pub(crate) spoils: Random,
+    pub(crate) watchers: Random,
+}
+
+impl Features {
+    /// Those that a seed draws.
+    pub fn drawn(seed: u64) -> Features {
+        Features::draw(seed).0
+    }
+
+    pub(crate) fn draw(seed: u64) -> (Features, Streams) {
+        let mut scenes = Random::new(seed ^ SCENES);
+        let scene = match scenes.below(8) {
+            0 => Some(Scene::LateJoins),
+            1 => Some(Scene::ShakyOpenings),
+            _ => None,
+        };
+        let (stand_ins, double_losses) = draw_stand_ins(&mut Random::new(seed ^ STAND_INS));
+        let (busy, computing) = computing::draw(seed);
+        let mut hangs = Random::new(seed ^ HANGS);
+        let mut deafness = Random::new(seed ^ DEAFNESS);
+        let mut spoils = Random::new(seed ^ SPOILS);
+        let mut watchers = Random::new(seed ^ WATCHERS);
+        let features = Features {
+            scene,
+            stand_ins,
+            double_losses,
+            busy,
+            hangs: if hangs.chance(1, 5) { hangs.range(100..500) } else { 0 },
+            deaf: if deafness.chance(1, 6) { deafness.range(50..350) } else { 0 },
+            spoils: if spoils.chance(1, 6) { spoils.range(50..350) } else { 0 },
+            watchers: watchers.chance(1, 2),
+            large_copies: (11..=14).contains(&(seed % 16)),
+        };
+        (features, Streams { scenes, computing, hangs, deafness, spoils, watchers })
+    }
+}
+
+/// How often components stand in for absent ones, and whether they do so for a double loss.
+fn draw_stand_ins(random: &mut Random) -> (u64, bool) {
+    if !random.chance(2, 5) {
+        return (0, false);
+    }
+    let often = [20, 200, 1000][random.below(3) as usize];
+    if random.chance(5, 6) { (1000, true) } else { (often, false) }
+}
+
+impl fmt::Display for Features {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Features { scene, stand_ins, double_losses, busy, hangs, deaf, spoils, watchers, large_copies } =
+            *self;
+        let flags = [
+            ("late-joins", scene == Some(Scene::LateJoins)),
+            ("shaky-openings", scene == Some(Scene::ShakyOpenings)),
+            ("double-losses", double_losses),
+            ("busy", busy),
+            ("watchers", watchers),
+            ("large-copies", large_copies),
+        ];
+        let rates = [("stand-ins", stand_ins), ("hangs", hangs), ("deaf", deaf), ("spoils", spoils)];
+        let names = flags.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name.to_owned());
+        let rates = rates.into_iter().filter(|(_, rate)| *rate > 0);
+        let all: Vec<String> = names.chain(rates.map(|(name, rate)| format!("{name}={rate}"))).collect();
+        match all.is_empty() {
+            true => formatter.write_str("none"),
+            false => formatter.write_str(&all.join(" ")),
+        }
+    }
+}
+
+impl FromStr for Features {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Features, String> {
+        let mut features = Features::default();
+        for word in text.split_whitespace() {
+            let (name, rate) = word.split_once('=').unwrap_or((word, ""));
+            let rate = || {
+                rate.parse::<u64>().map_err(|error| format!("`{word}` needs a rate, as `hangs=317`: {error}"))
+            };
+            match name {
+                "none" => {}
+                "late-joins" => features.scene = Some(Scene::LateJoins),
+                "shaky-openings" => features.scene = Some(Scene::ShakyOpenings),
+                "stand-ins" => features.stand_ins = rate()?,
+                "double-losses" => features.double_losses = true,
+                "busy" => features.busy = true,
+                "hangs" => features.hangs = rate()?,
+                "deaf" => features.deaf = rate()?,
+                "spoils" => features.spoils = rate()?,
+                "watchers" => features.watchers = true,
+                "large-copies" => features.large_copies = true,
+                other => return Err(format!("several hosts have no feature `{other}`")),
+            }
+        }
+        Ok(features)
+    }
+}

@@ -1,0 +1,98 @@
+//! What a seed of one host brings beside its load and its faults, each drawn from a stream of its own, so that a new feature
+//! changes nothing else of a seed. A pinned scenario names its features instead of drawing them.
+
+use crate::computing;
+use base::Random;
+use std::fmt;
+use std::str::FromStr;
+
+/// The streams of features. Such a constant needs only differ from the others; once it changes, the scenarios that have its
+/// feature are others, too.
+const HELD_BACK: u64 = 0x0c00_5a4e_0000;
+/// See `HELD_BACK`.
+const RENEWALS: u64 = 0x0e8e_8a10_0000;
+/// See `HELD_BACK`.
+const BAD_SECTORS: u64 = 0x0bad_5ec7_0000;
+
+/// What a run has beside its load and its faults. None of them by default: a pinned scenario names all that it has, and a
+/// feature that is new never comes to it.
+///
+/// As text, the names of those that a run has: `held-back renewals`; `none` or nothing if there are none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Features {
+    /// Guests feel what the group does by itself, so that it is held back.
+    pub held_back: bool,
+    /// Blocks of the devices cannot be read until they are written again.
+    pub bad_sectors: bool,
+    /// Pages of the table among them; without `bad_sectors`, nothing.
+    pub bad_pages: bool,
+    /// Devices that died are replaced.
+    pub renewals: bool,
+    /// Work of the processor comes back late.
+    pub busy: bool,
+}
+
+/// Where features take their choices from while a run goes on.
+pub(crate) struct Streams {
+    pub(crate) bad_sectors: Random,
+    pub(crate) renewals: Random,
+    pub(crate) computing: Random,
+}
+
+impl Features {
+    /// Those that a seed draws.
+    pub fn drawn(seed: u64) -> Features {
+        Features::draw(seed).0
+    }
+
+    pub(crate) fn draw(seed: u64) -> (Features, Streams) {
+        let mut bad_sectors = Random::new(seed ^ BAD_SECTORS);
+        let (busy, computing) = computing::draw(seed);
+        let features = Features {
+            held_back: Random::new(seed ^ HELD_BACK).chance(1, 4),
+            bad_sectors: bad_sectors.chance(1, 4),
+            bad_pages: bad_sectors.chance(1, 3),
+            renewals: true,
+            busy,
+        };
+        (features, Streams { bad_sectors, renewals: Random::new(seed ^ RENEWALS), computing })
+    }
+}
+
+impl fmt::Display for Features {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Features { held_back, bad_sectors, bad_pages, renewals, busy } = *self;
+        let all = [
+            ("held-back", held_back),
+            ("bad-sectors", bad_sectors),
+            ("bad-pages", bad_pages),
+            ("renewals", renewals),
+            ("busy", busy),
+        ];
+        let names: Vec<&str> = all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect();
+        match names.is_empty() {
+            true => formatter.write_str("none"),
+            false => formatter.write_str(&names.join(" ")),
+        }
+    }
+}
+
+impl FromStr for Features {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Features, String> {
+        let mut features = Features::default();
+        for name in text.split_whitespace() {
+            match name {
+                "none" => {}
+                "held-back" => features.held_back = true,
+                "bad-sectors" => features.bad_sectors = true,
+                "bad-pages" => features.bad_pages = true,
+                "renewals" => features.renewals = true,
+                "busy" => features.busy = true,
+                other => return Err(format!("one host has no feature `{other}`")),
+            }
+        }
+        Ok(features)
+    }
+}
