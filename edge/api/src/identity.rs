@@ -21,6 +21,11 @@ pub fn usual_folder() -> Option<PathBuf> {
     user_data_dir().map(|folder| folder.join(FOLDER))
 }
 
+/// Where the files of a host's identity are.
+pub fn store_of(data_dir: &Path) -> Store {
+    Store::new(data_dir.join(FOLDER))
+}
+
 /// Writes a new host's or person's identity.
 ///
 /// # Errors

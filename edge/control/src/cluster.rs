@@ -5,6 +5,7 @@
 
 mod adopt;
 mod attach;
+mod attachments;
 mod change;
 mod disks;
 mod emptying;
@@ -12,18 +13,22 @@ mod follow;
 mod gather;
 mod grow;
 mod hosts;
+mod in_use;
 mod keeper;
+mod kept;
 mod leave;
-pub mod lock;
+mod lock;
 pub mod members;
 mod own_etcd;
 mod progress;
 mod rebuild;
 mod repair;
+mod reports;
 mod resync;
 mod settings;
 mod silent;
 mod standing;
+mod state;
 mod status;
 mod upgrade;
 mod view;
@@ -31,11 +36,14 @@ mod watched;
 
 pub use emptying::FoundDevice;
 pub use gather::{Locals, used_bytes_of};
+pub use in_use::{BeforeLock, Place, in_use};
+pub use state::Cluster;
 pub use status::HostCondition;
 pub use view::View;
 
+use crate::addresses::address_of;
+use crate::addresses::listen_text;
 use crate::config::{Config, DirectoryPlace, paths_of};
-use crate::control::{listen_text, random_bits, reports_of};
 use crate::data_dir;
 use crate::directory::shared::record::{
     Attached, Believed, ClusterDisk, ClusterHost, HOSTS, Program, check_level,
@@ -45,24 +53,20 @@ use crate::directory::shared::{
 };
 use crate::directory::{HostStore, Records};
 use crate::events::EventLog;
-use crate::http::serve::address_of;
 use crate::limits::{DIRECTORY_PATIENCE, DIRECTORY_RETRY};
 use crate::security::Security;
-use ::cluster::{
-    DeviceRecord, DeviceReports, DeviceState, HostRecord, Maintenance, NodeRecord, SilentMember,
-};
+use crate::system::random_bits;
+use ::cluster::{DeviceRecord, DeviceState, HostRecord, Maintenance, NodeRecord};
 use api::program::RELEASE;
-use attach::Attachments;
 use base::{ClusterId, ComponentId, DiskId, GroupId, HostId, NodeId};
 use engine::{
     ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Listen, Notice,
     cluster_on,
 };
 use failure::{Code, Failure};
-use keeper::Keeper;
 use placement::DeviceSpace;
-use progress::Progress;
-use standing::Standing;
+use reports::reports_of;
+use state::{COPY_FILE, Standing};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -70,43 +74,6 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
-
-/// The cluster as one of its hosts knows it.
-pub struct Cluster {
-    /// The cluster.
-    id: ClusterId,
-    /// This host.
-    pub me: HostId,
-    /// This start of it.
-    pub incarnation: u64,
-    /// What happened here.
-    pub events: Arc<EventLog>,
-    standing: RwLock<Arc<Standing>>,
-    engine: EngineHandle,
-    view: RwLock<Arc<View>>,
-    revision: watch::Sender<u64>,
-    progress: Mutex<Progress>,
-    /// Who is there, and what is decided about repairs.
-    keeper: Mutex<Keeper>,
-    /// Clients of this host.
-    attachments: Mutex<Attachments>,
-    /// What heartbeats tell of this host's devices and groups.
-    reports: Mutex<DeviceReports>,
-    /// Members of the directory that did not answer when they were last asked.
-    silent_members: Mutex<Vec<SilentMember>>,
-    /// Members of etcd as they were last told; nothing before they were, or where etcd tells hosts nothing of them.
-    told_members: Mutex<Option<Vec<::etcd::Member>>>,
-    /// What runs the process of this host's own member of etcd, where this program does.
-    member: Mutex<Option<::etcd::process::Supervisor>>,
-    /// Why the directory does not answer, while it does not.
-    away: Mutex<Option<Failure>>,
-    /// Whether this host has taken itself out of the cluster.
-    has_left: AtomicBool,
-    /// Whether this host has a certificate.
-    certificates_came: watch::Sender<bool>,
-    /// Why this host must not go on, once it is so: the records are at a level that its program does not understand.
-    outgrown: watch::Sender<Option<Failure>>,
-}
 
 /// What a start has found out before the engine runs.
 pub struct Found {
@@ -123,9 +90,6 @@ pub struct Found {
 /// What to do where etcd has lost what it had and this host kept nothing of it.
 const NO_COPY: &str = "this host keeps no copy of the directory that was there: rebuild it on another host of the cluster, with \
                        `drystone cluster rebuild-directory`; then start this one";
-/// The file of the copy of the directory in a data directory.
-const COPY_FILE: &str = "directory-copy.redb";
-
 /// Waits for the directory that the configuration names, and checks that the host belongs to its cluster.
 ///
 /// # Errors

@@ -3,14 +3,16 @@
 //! Relative paths count from the file's folder, sockets from `data_dir`. Must never touch a device: that is the engine's.
 
 mod etcd_section;
+mod member_place;
 
 use crate::limits::UNIX_PATH_MAX;
 use base::units::{EXTENT_SIZE, MIB, format_bytes, parse_bytes};
 use engine::{Create, Endpoint, Fabric, GroupSpec, Listen, Notice, SHARDS_MAX, Settings, TlsFiles};
 use etcd_section::EtcdSection;
-pub use etcd_section::MemberPlace;
 use failure::Failure;
 use frontends::Protocol;
+pub use member_place::MemberPlace;
+use member_place::any_loopback_port;
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::net::SocketAddr;
@@ -152,10 +154,6 @@ fn one_shard() -> u8 {
     1
 }
 
-fn any_loopback_port() -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 0))
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ListenSection {
@@ -266,6 +264,11 @@ pub fn parse_listen(text: &str, folder: &Path) -> Result<Listen, Failure> {
 }
 
 impl Config {
+    /// The directory's file in the data directory.
+    pub fn directory_file(&self) -> PathBuf {
+        self.data_dir.join("directory.redb")
+    }
+
     /// Reads and checks the file at `path`. `force` lets it format devices that hold something foreign.
     ///
     /// # Errors

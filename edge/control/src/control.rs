@@ -18,53 +18,26 @@ mod policies;
 mod replace;
 mod silences;
 mod space;
-pub mod start;
+mod start;
+mod state;
 mod support;
 #[cfg(test)]
 mod tests;
 mod views;
 mod what_if;
 
-use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::directory::{HostStore, Records};
-use crate::events::{EventLog, Kind};
-use crate::http::doors::Doors;
-use crate::sampler::Sampler;
-use base::{ComponentId, DiskId};
-use engine::{Command, DiskState, EngineHandle, HostState, Listen};
+use crate::directory::Records;
+use crate::events::Kind;
+use base::DiskId;
+use engine::{Command, DiskState, HostState};
 use failure::Failure;
 use placement::DeviceSpace;
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 pub use cluster::NamedLocal;
-pub use health::reports_of;
-pub use locks::{Place, in_use};
-pub use start::now_seconds;
-
-/// Everything that answers API requests.
-pub struct Control {
-    engine: EngineHandle,
-    /// Where the API is served.
-    doors: Arc<Doors>,
-    /// What this host keeps for itself.
-    store: HostStore,
-    /// The cluster: of one, where this host stands alone.
-    pub cluster: Arc<Cluster>,
-    /// What happened here.
-    pub events: Arc<EventLog>,
-    sampler: Arc<Sampler>,
-    warnings: Mutex<Vec<String>>,
-    changes: tokio::sync::Mutex<()>,
-    /// Disks that clients are kept from, and why.
-    locks: Mutex<BTreeMap<DiskId, String>>,
-    /// Imports that are under way.
-    imports: Mutex<BTreeMap<DiskId, imports::Import>>,
-    /// Told when this host has left its cluster: its process ends then.
-    left: tokio::sync::Notify,
-}
+pub use state::Control;
 
 impl Control {
     /// The host's configuration.
@@ -116,49 +89,5 @@ impl Control {
         }
         // What goes on in the background ends by itself, a moment later than whoever starts the host again.
         self.store.file().close();
-    }
-}
-
-/// Runs what waits for the directory's file on a thread that may wait.
-pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
-    tokio::task::block_in_place(work)
-}
-
-/// Random bits from the operating system.
-pub fn random_bits() -> Result<u128, Failure> {
-    let mut bytes = [0; 16];
-    let read = |bytes: &mut [u8]| std::fs::File::open("/dev/urandom")?.read_exact(bytes);
-    read(&mut bytes).map_err(|error| Failure::failed("read /dev/urandom", error))?;
-    Ok(u128::from_le_bytes(bytes))
-}
-
-/// A seed for placement.
-///
-/// # Errors
-/// When the operating system gives no randomness.
-pub fn blocking_seed() -> Result<u64, Failure> {
-    random_bits().map(|bits| bits as u64)
-}
-
-/// A source of component ids from one draw of randomness. Never zero; 64 bits make a second use of one id unlikely
-/// beyond concern, and the engine refuses it.
-pub fn component_ids(seed: u64) -> impl FnMut() -> ComponentId {
-    let mut random = base::Random::new(seed);
-    move || ComponentId(random.bits().max(1))
-}
-
-/// A place to listen as people write it.
-pub fn listen_text(listen: &Listen) -> String {
-    match listen {
-        Listen::Tcp(address) => address.to_string(),
-        Listen::Unix(path) => format!("unix:{}", path.display()),
-    }
-}
-
-/// The address of a disk for NBD clients.
-pub fn nbd_address(listen: &Listen, tls: bool, disk: &str) -> String {
-    match listen {
-        Listen::Tcp(address) => format!("{}://{address}/{disk}", if tls { "nbds" } else { "nbd" }),
-        Listen::Unix(path) => format!("nbd+unix:///{disk}?socket={}", path.display()),
     }
 }

@@ -7,7 +7,7 @@
 mod file;
 mod kind;
 
-use crate::http::access::asked_by;
+use crate::asked::asked_by;
 use crate::limits::{EVENTS_ANSWERED, EVENTS_KEPT, EVENTS_RETRY};
 use api::types::{EventQuery, EventView};
 use failure::Failure;

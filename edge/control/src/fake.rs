@@ -3,10 +3,9 @@
 use crate::cluster::{self, Cluster};
 use crate::config::Config;
 use crate::control::Control;
-use crate::control::start::directory_path;
 use crate::directory::HostStore;
 use crate::events::EventLog;
-use crate::http::access::Caller;
+use crate::http::caller::Caller;
 use crate::http::doors::Doors;
 use crate::http::router;
 use api::Client;
@@ -257,7 +256,7 @@ impl Fake {
 /// # Errors
 /// Why the host does not start.
 pub async fn control(config: Config, engine: EngineHandle) -> Result<Arc<Control>, Failure> {
-    let store = HostStore::open(&directory_path(&config), HostId(1))?;
+    let store = HostStore::open(&config.directory_file(), HostId(1))?;
     let found = cluster::find(&config, &store, None).await?;
     let fabric = found.fabric(&config, &store)?;
     let events = Arc::new(EventLog::open(&config.data_dir, &config.name)?);

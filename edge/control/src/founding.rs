@@ -4,13 +4,14 @@
 //! cut short is gone on with, or what it left is replaced. Must never replace the records of a cluster that any host uses.
 
 use crate::config::{Config, DirectoryPlace, MemberPlace};
-use crate::control::now_seconds;
 use crate::directory::HostStore;
 use crate::directory::shared::record::{Authorities, AuthorityRecord, DISKS};
 use crate::directory::shared::{Alone, ClusterRecord, Entry, InEtcd, first_generation};
 use crate::limits::{DIRECTORY_RETRY, MEMBER_START_WAIT};
+use crate::system::now_seconds;
 use crate::{managed, security};
 use api::identity::save_new;
+use api::identity::store_of;
 use base::{ClusterId, HostId};
 use etcd::process::{Supervisor, url_of};
 use failure::{Code, Failure};
@@ -65,7 +66,7 @@ impl<'a> Founding<'a> {
         let by_prefix = || place.prefix.trim_matches('/').rsplit('/').next().unwrap_or_default();
         let name = name.unwrap_or_else(by_prefix).to_owned();
         api::name::check_name(&name)?;
-        let (store, member) = (security::store_of(&config.data_dir), config.cluster.member);
+        let (store, member) = (store_of(&config.data_dir), config.cluster.member);
         Ok(Founding { config, own, store, place: place.clone(), member, name })
     }
 
@@ -163,7 +164,7 @@ impl<'a> Founding<'a> {
                 return Err(Failure::refused(format!("this host has devices of cluster {cluster} already"))
                     .hint("give it a data_dir and devices of its own"));
             }
-            None => ClusterId(crate::control::random_bits()?),
+            None => ClusterId(crate::system::random_bits()?),
         };
         let authority = Authority::create(cluster, &security::name(&self.name)?, SystemTime::now());
         let authority = authority.map_err(|error| made(&error))?;

@@ -5,8 +5,7 @@
 
 use crate::cluster::{self, Cluster};
 use crate::config::Config;
-use crate::control::start::directory_path;
-use crate::control::{Control, random_bits};
+use crate::control::Control;
 use crate::data_dir;
 use crate::directory::HostStore;
 use crate::events::EventLog;
@@ -15,6 +14,7 @@ use crate::http::doors::{Bound, Doors};
 use crate::limits::RESERVE_PERIOD;
 use crate::lock::{self, Lock};
 use crate::security::{self, Security};
+use crate::system::random_bits;
 use base::HostId;
 use engine::{self, EngineError, Settings, Started};
 use failure::Failure;
@@ -106,7 +106,7 @@ impl Host {
     }
 
     async fn start_locked(config: Config, start_engine: StartEngine, lock: Lock) -> Result<Host, Failure> {
-        let store = HostStore::open(&directory_path(&config), HostId(random_bits()?))?;
+        let store = HostStore::open(&config.directory_file(), HostId(random_bits()?))?;
         let security = Security::load(&config.data_dir)?;
         security::check_listeners(&config, security.is_some())?;
         security.as_ref().map_or(Ok(()), |security| security.check_time(&config.name))?;

@@ -3,6 +3,8 @@
 //! Everything that stores or serves data is the engine's, which is reached by its handle alone. What is decided about several hosts
 //! is `cluster`'s and `placement`'s.
 
+mod addresses;
+mod asked;
 mod cluster;
 pub mod config;
 mod control;
@@ -20,6 +22,7 @@ mod managed;
 pub mod offline;
 mod sampler;
 mod security;
+mod system;
 pub mod watcher;
 
-pub use control::random_bits;
+pub use system::random_bits;

@@ -4,7 +4,7 @@
 //! certificates open nothing here. Which hosts run a member is told by [`::cluster::next_member_step`].
 
 use crate::config::MemberPlace;
-use crate::security;
+use api::identity::store_of;
 use base::{ClusterId, HostId};
 use etcd::process::{Folder, Lock, PROGRAM, Spec, Supervisor, url_of};
 use failure::{Code, Failure};
@@ -29,7 +29,7 @@ pub fn failed(folder: &Folder) -> impl Fn(std::io::Error) -> Failure + '_ {
 /// # Errors
 /// When the folder cannot be read.
 pub fn options(data_dir: &Path, prefix: String) -> Result<etcd::Options, Failure> {
-    let (folder, store) = (folder_of(data_dir), security::store_of(data_dir));
+    let (folder, store) = (folder_of(data_dir), store_of(data_dir));
     let tls = etcd::Tls {
         authorities: store.authorities_file(),
         own: Some((store.certificate_file(), store.key_file())),
@@ -59,7 +59,7 @@ pub fn spec(
     (cluster, host): (ClusterId, HostId),
     others: Vec<(String, String)>,
 ) -> Spec {
-    let store = security::store_of(data_dir);
+    let store = store_of(data_dir);
     let joins = !others.is_empty();
     let own = (host.to_string(), url_of(place.peers));
     Spec {

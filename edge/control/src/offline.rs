@@ -3,17 +3,17 @@
 //! The command line has these done on its own machine. Whoever does one has the host's folder for itself meanwhile.
 
 use crate::config::{Config, DirectoryPlace};
-use crate::control::random_bits;
-use crate::control::start::directory_path;
 use crate::directory::HostStore;
 use crate::directory::shared::InEtcd;
 use crate::founding::{Founding, disks_of};
 use crate::host::told_to_stop;
 use crate::limits::MEMBER_LOOK_PERIOD;
 use crate::lock::{self, Lock};
+use crate::system::random_bits;
 use crate::{managed, security};
 use api::Client;
 use api::identity::redeem;
+use api::identity::store_of;
 use api::types::{EtcdChoice, FoundCluster, FoundedView, JoinedView, JoiningHost};
 use base::HostId;
 use engine::Listen;
@@ -30,7 +30,7 @@ struct Own {
 impl Own {
     fn of(config: Config) -> Result<Own, Failure> {
         let lock = lock::take(&config.data_dir)?;
-        let own = HostStore::open(&directory_path(&config), HostId(random_bits()?))?;
+        let own = HostStore::open(&config.directory_file(), HostId(random_bits()?))?;
         Ok(Own { config, own, _lock: lock })
     }
 }
@@ -102,7 +102,7 @@ async fn found(own: Own, asked: &FoundCluster) -> Result<FoundedView, Failure> {
 /// When the token is not good, nobody answers, or this host belongs to a cluster already.
 pub async fn join(file: &Path, token: &str, is_replaced: bool) -> Result<JoinedView, Failure> {
     let own = Own::of(Config::read(file, false)?)?;
-    let identity_store = security::store_of(&own.config.data_dir);
+    let identity_store = store_of(&own.config.data_dir);
     if own.config.cluster.directory == DirectoryPlace::Embedded {
         return Err(Failure::usage(format!("{} names no directory in a [cluster] section", file.display()))
             .hint("copy it from a host of the cluster, with this machine's address as `peers`"));

@@ -5,6 +5,7 @@
 use crate::config::Config;
 use api::client::Client;
 use api::identity::FOLDER;
+use api::identity::store_of;
 use base::{ClusterId, HostId};
 use engine::{Listen, PeerTls};
 use failure::Failure;
@@ -24,11 +25,6 @@ pub struct Security {
     store: Store,
     /// What is shown and believed now.
     pub trust: Arc<Trust>,
-}
-
-/// Where the files of a host's identity are.
-pub fn store_of(data_dir: &Path) -> Store {
-    Store::new(data_dir.join(FOLDER))
 }
 
 /// Puts the identity of a host aside that has left its cluster, so that it can join one anew; where it is now.

@@ -3,12 +3,12 @@
 //! On a host among others the control plane says who is let in: the client waits, and nothing of it moves meanwhile. Whether
 //! a certificate may be used at all, and which disks a client sees, is decided here at once.
 
-use super::client::Client;
-use super::cluster::{Notice, Ticket, Visitor};
-use super::commands::Registry;
-use super::listener::Origin;
-use super::run::Engine;
-use super::{DiskLock, Locking};
+use crate::client::Client;
+use crate::command::{DiskLock, Locking};
+use crate::engine::Engine;
+use crate::listener::Origin;
+use crate::notice::{Notice, Ticket, Visitor};
+use crate::registry::Registry;
 use base::DiskId;
 use frontends::{AttachRefusal, Export, Wanted};
 use node::DiskKey;
@@ -16,9 +16,9 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 /// A disk that a client may have.
-pub(super) struct Found {
+pub(crate) struct Found {
     disk: (DiskId, DiskKey),
-    pub(super) export: Export,
+    pub(crate) export: Export,
     error_after: Option<Duration>,
 }
 
@@ -48,7 +48,7 @@ impl Engine {
     }
 
     /// The disks that a client may attach to.
-    pub(super) fn exports_for(&mut self, client: u32) -> Vec<Export> {
+    pub(crate) fn exports_for(&mut self, client: u32) -> Vec<Export> {
         match self.visitor(client) {
             Ok(visitor) => self.registry.exports(visitor.guest(), self.settings.fabric.node.host),
             Err(_) => Vec::new(),
@@ -56,7 +56,7 @@ impl Engine {
     }
 
     /// The disk that a client wants, if the client may have it.
-    pub(super) fn export_for(&mut self, client: u32, wanted: &Wanted) -> Result<Found, AttachRefusal> {
+    pub(crate) fn export_for(&mut self, client: u32, wanted: &Wanted) -> Result<Found, AttachRefusal> {
         let visitor = self.visitor(client)?;
         if self.is_stopping {
             return Err(AttachRefusal::Stopping);
@@ -76,7 +76,7 @@ impl Engine {
     }
 
     /// A client wants a disk.
-    pub(super) fn attach(&mut self, client: u32, wanted: Wanted) {
+    pub(crate) fn attach(&mut self, client: u32, wanted: Wanted) {
         let visitor = self.visitor(client);
         let found = self.export_for(client, &wanted);
         let has_lock = self.registry.locked_by_export(&wanted.disk).is_some();
@@ -111,7 +111,7 @@ impl Engine {
     }
 
     /// A client that waits for a disk gets it, or is told why not.
-    pub(super) fn admitted(&mut self, ticket: Ticket, refusal: Option<String>) {
+    pub(crate) fn admitted(&mut self, ticket: Ticket, refusal: Option<String>) {
         let Some(client) = self.holder_of(ticket) else { return };
         let state = &mut self.clients[client as usize];
         let Some(wanted) = state.waits_for.take().filter(|_| !state.session.is_finished()) else { return };
@@ -135,14 +135,14 @@ impl Engine {
     }
 
     /// The control plane hears that a client wants a disk no more.
-    pub(super) fn give_ticket_back(&mut self, ticket: Option<(DiskId, Ticket)>) {
+    pub(crate) fn give_ticket_back(&mut self, ticket: Option<(DiskId, Ticket)>) {
         if let Some((disk, ticket)) = ticket {
             self.notify(Notice::Left { disk, ticket });
         }
     }
 
     /// A client loses its disk: both ends see the connection end, and what has not begun of its requests never does.
-    pub(super) fn cut_off(&mut self, ticket: Ticket) {
+    pub(crate) fn cut_off(&mut self, ticket: Ticket) {
         if let Some(client) = self.holder_of(ticket) {
             self.end_connection(client);
         }
@@ -150,7 +150,7 @@ impl Engine {
 
     /// Keeps clients from a disk. What the clients asked for that lose it and has not begun never does; what has begun ends
     /// before they count as gone.
-    pub(super) fn lock(&mut self, disk: DiskId, lock: DiskLock) -> Locking {
+    pub(crate) fn lock(&mut self, disk: DiskId, lock: DiskLock) -> Locking {
         let has_it = |client: &Client| client.disk.is_some_and(|(of, _)| of == disk);
         let clients =
             self.clients.iter().filter(|(_, client)| has_it(client) && !client.session.is_finished());

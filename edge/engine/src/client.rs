@@ -1,8 +1,8 @@
 //! One connection: its session, its socket, and what of it is under way in the ring.
 
-use super::cluster::{Ticket, Visitor};
-use super::listener::{Accepted, Origin};
-use super::ring::{Message, Ring, Socket, Until};
+use crate::listener::{Accepted, Origin};
+use crate::notice::{Ticket, Visitor};
+use crate::ring::{Message, Ring, Socket, Until, is_passing};
 use base::DiskId;
 use frontends::{Reach, Session, Transfer, TransferEnd, Wanted};
 use node::DiskKey;
@@ -103,9 +103,4 @@ pub(crate) fn is_gone(end: TransferEnd) -> bool {
         TransferEnd::Interrupted => false,
         TransferEnd::Broken => true,
     }
-}
-
-/// Whether the call is simply to be made again.
-pub(crate) fn is_passing(error: &std::io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN))
 }

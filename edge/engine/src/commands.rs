@@ -1,18 +1,17 @@
-//! What the control plane asks of the engine: groups, devices, disks, states.
+//! Carries out what the control plane asks: groups, devices, disks, states.
 
-use super::devices::{self, Belonging, OpenDevice};
-use super::prepared::{Prepared, Written};
-use super::run::{Device, Engine, Message, Target};
-use super::{
-    Answer, ClientState, Command, Create, DeviceState, DiskLock, DiskRecord, DiskState, EngineError,
-    GroupSpec, GroupState, HostState,
-};
-use ::cluster::Guest;
+use crate::command::{Answer, Command, Create, DiskRecord, GroupSpec};
+use crate::devices::{self, Belonging, OpenDevice};
+use crate::engine::{Device, Engine, Target};
+use crate::error::EngineError;
+use crate::mailbox::Message;
+use crate::prepared::{Prepared, Written};
+use crate::registry::Leaving;
+use crate::state::{ClientState, DeviceState, DiskState, GroupState, HostState};
 use base::{DeviceId, DiskId, GroupId, HostId, Instant};
 use diskgroup::format::superblock::Superblock;
 use diskgroup::{Event as GroupEvent, Group, Lost, RemoveRefusal};
-use frontends::Export;
-use node::{DiskSpec, GroupKey, Token};
+use node::{GroupKey, Token};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
@@ -24,91 +23,6 @@ const STOP_PATIENCE: Duration = Duration::from_secs(20);
 
 /// A superblock that is to be written to a device; none if the device is to be blank.
 type Rewrite = (PathBuf, File, Option<Superblock>);
-
-/// A device that is leaving its group, and who waits for that.
-struct Leaving {
-    group: GroupKey,
-    device: DeviceId,
-    answer: Answer<Result<(), EngineError>>,
-}
-
-/// What the engine knows beside the node.
-pub(crate) struct Registry {
-    disks: BTreeMap<DiskId, DiskRecord>,
-    names: BTreeMap<String, DiskId>,
-    /// Disks that clients are kept from.
-    pub(crate) locks: BTreeMap<DiskId, DiskLock>,
-    /// Copies of disks' figures, each good until its version changes: who asks every second costs an idle disk nothing.
-    statistics: BTreeMap<DiskId, (u64, Arc<iostats::Statistics>)>,
-    /// Groups that are being opened.
-    opening: Vec<(GroupKey, Answer<Result<GroupId, EngineError>>)>,
-    /// Devices that are leaving their group.
-    leaving: Vec<Leaving>,
-    stop: Option<(Answer<()>, std::time::Instant)>,
-    /// Whether the disks that are owned here are being let go of.
-    is_releasing: bool,
-}
-
-impl Registry {
-    pub(crate) fn new() -> Registry {
-        Registry {
-            disks: BTreeMap::new(),
-            names: BTreeMap::new(),
-            locks: BTreeMap::new(),
-            statistics: BTreeMap::new(),
-            opening: Vec::new(),
-            leaving: Vec::new(),
-            stop: None,
-            is_releasing: false,
-        }
-    }
-
-    /// The disk that is locked and exported by that name to whoever knows it.
-    pub(crate) fn locked_by_export(&self, name: &str) -> Option<DiskId> {
-        let is_it = |lock: &DiskLock| lock.export.as_deref() == Some(name);
-        self.locks.iter().find(|(_, lock)| is_it(lock)).map(|(id, _)| *id)
-    }
-
-    /// The disk of that name; for the empty name the only disk there is.
-    pub(crate) fn disk_by_name(&self, name: &str) -> Option<&DiskRecord> {
-        if let Some(id) = self.locked_by_export(name) {
-            return self.disks.get(&id);
-        }
-        match (name.is_empty(), self.disks.len()) {
-            (true, 1) => self.disks.values().next(),
-            (true, _) => None,
-            (false, _) => self.disks.get(self.names.get(name)?),
-        }
-    }
-
-    pub(crate) fn export(record: &DiskRecord) -> Export {
-        Export {
-            name: record.name.clone(),
-            size: record.size,
-            read_only: record.read_only,
-            description: format!("Drystone disk {}", record.id),
-        }
-    }
-
-    /// The disks that somebody may attach to at this host.
-    pub(crate) fn exports(&self, guest: Guest<'_>, host: HostId) -> Vec<Export> {
-        let all = self.names.values().filter_map(|id| self.disks.get(id));
-        all.filter(|disk| disk.access.admits(guest, host)).map(Registry::export).collect()
-    }
-
-    pub(crate) fn insert(&mut self, record: DiskRecord) {
-        self.remove(record.id);
-        self.names.insert(record.name.clone(), record.id);
-        self.disks.insert(record.id, record);
-    }
-
-    fn remove(&mut self, id: DiskId) {
-        self.statistics.remove(&id);
-        if let Some(record) = self.disks.remove(&id) {
-            self.names.remove(&record.name);
-        }
-    }
-}
 
 impl Engine {
     pub(crate) fn command(&mut self, command: Command) {
@@ -605,20 +519,11 @@ impl Engine {
             clients: clients.remove(&state.id).unwrap_or_default(),
             outstanding: state.outstanding,
             overdue: self.overdue.get(&state.id).map_or(0, |overdue| overdue.total),
-            statistics: self.statistics(&state),
+            statistics: self
+                .registry
+                .statistics(state.id, state.statistics_version, || self.node.statistics(state.key)),
         };
         states.into_iter().map(state).collect()
-    }
-
-    fn statistics(&mut self, state: &node::DiskActivity) -> Arc<iostats::Statistics> {
-        match self.registry.statistics.get(&state.id) {
-            Some((version, copy)) if *version == state.statistics_version => Arc::clone(copy),
-            Some(_) | None => {
-                let copy = Arc::new(self.node.statistics(state.key));
-                self.registry.statistics.insert(state.id, (state.statistics_version, Arc::clone(&copy)));
-                copy
-            }
-        }
     }
 
     /// Whether a stop was asked for and nothing is left to wait for.
@@ -677,15 +582,4 @@ fn rewrite((path, file, superblock): &Rewrite) -> Result<(), EngineError> {
 fn in_background(prepare: impl FnOnce() + Send + 'static) {
     // A thread that does not start drops the answer, which its receiver sees as a stopped engine.
     let _ = std::thread::Builder::new().name("devices".to_owned()).spawn(prepare);
-}
-
-pub(crate) fn spec_of(disk: &DiskRecord) -> DiskSpec {
-    DiskSpec {
-        id: disk.id,
-        size: disk.size,
-        layout: disk.layout.clone(),
-        verify_checksums: disk.policy.checksum,
-        reads_locally: disk.policy.read_locality == placement::ReadLocality::Local,
-        iops_limit: disk.policy.iops_limit.map(|limit| u64::from(limit.get())),
-    }
 }

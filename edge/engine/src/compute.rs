@@ -3,9 +3,9 @@
 //! A buffer stays with the engine's thread until the result is back. The worker sees its bytes alone, which nobody changes
 //! meanwhile: that is what makes the `unsafe` blocks here sound.
 
-use super::run::{Engine, Mailbox, Message};
+use crate::mailbox::{Mailbox, Message};
 use base::Buffer;
-use diskgroup::{Computation, ComputeId, Computed, Task};
+use diskgroup::{Computation, ComputeId, Task};
 use node::GroupKey;
 use slab::Slab;
 use std::sync::OnceLock;
@@ -57,8 +57,11 @@ impl Computing {
         Computing { under_way: Slab::new(), mailbox }
     }
 
-    /// Hands work to the worker. Gives it back if the worker has too much to do, or there is none.
-    fn hand_out(&mut self, group: GroupKey, id: ComputeId, task: Task) -> Result<(), Task> {
+    /// Hands work to the worker.
+    ///
+    /// # Errors
+    /// Gives the work back if the worker has too much to do, or there is none.
+    pub(crate) fn hand_out(&mut self, group: GroupKey, id: ComputeId, task: Task) -> Result<(), Task> {
         let Some(worker) = worker() else { return Err(task) };
         let bytes = Bytes { start: task.data.as_ptr(), len: task.data.len() };
         let entry = self.under_way.vacant_entry();
@@ -70,30 +73,19 @@ impl Computing {
         entry.insert(UnderWay { group, id, buffer: task.data });
         Ok(())
     }
+
+    /// Work that was handed out is done: gives its buffer back, and says which group wanted it and by which id.
+    pub(crate) fn ended(&mut self, ticket: u32) -> (GroupKey, ComputeId) {
+        let UnderWay { group, id, buffer } = self.under_way.remove(ticket as usize);
+        drop(buffer);
+        (group, id)
+    }
 }
 
 impl Drop for Computing {
     fn drop(&mut self) {
         // The worker may still read these; the process is about to end.
         self.under_way.drain().for_each(|work| std::mem::forget(work.buffer));
-    }
-}
-
-impl Engine {
-    /// Has work done: elsewhere, or here if there is no room for it.
-    pub(super) fn compute(&mut self, group: GroupKey, id: ComputeId, task: Task) {
-        if let Err(task) = self.computing.hand_out(group, id, task) {
-            let now = self.now();
-            self.node.computed(now, group, id, task.perform(), &mut self.outputs);
-        }
-    }
-
-    /// Work that was handed out is done.
-    pub(super) fn computed(&mut self, ticket: u32, computed: Computed) {
-        let UnderWay { group, id, buffer } = self.computing.under_way.remove(ticket as usize);
-        drop(buffer);
-        let now = self.now();
-        self.node.computed(now, group, id, computed, &mut self.outputs);
     }
 }
 
@@ -134,20 +126,18 @@ mod tests {
 
     #[test]
     fn work_is_done_elsewhere_and_its_buffer_is_kept_until_the_result_is_taken() {
-        let (mailbox, inbox) = Mailbox::detached();
+        let (mailbox, inbox) = Mailbox::new();
         let mut computing = Computing::new(mailbox);
         let pool = Pool::new(1 << 20);
         let data = pool.take_zeroed(8192).expect("a fresh pool has a MiB");
         let task = Task { computation: Computation::Checksums, data };
         let expected = task.perform();
         computing.hand_out(GroupKey(0), ComputeId(7), task).expect("nothing else is asked for");
-        let Ok(Message::Computed(ticket, computed)) = inbox.recv_timeout(Duration::from_secs(60)) else {
+        let Some(Message::Computed(ticket, computed)) = inbox.wait(Duration::from_secs(60)) else {
             panic!("the worker answers")
         };
         assert_eq!((computed, pool.bytes_used()), (expected, 8192));
-        let under_way = computing.under_way.remove(ticket as usize);
-        assert_eq!(under_way.id, ComputeId(7));
-        drop(under_way);
+        assert_eq!(computing.ended(ticket), (GroupKey(0), ComputeId(7)));
         assert_eq!(pool.bytes_used(), 0);
     }
 }

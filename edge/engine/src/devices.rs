@@ -3,7 +3,8 @@
 //! Blocking calls, made on a thread of their own. A device that holds anything foreign is formatted only by force, one of
 //! another cluster or of a newer format never.
 
-use super::{Create, EngineError, GroupSpec};
+use crate::command::{Create, GroupSpec};
+use crate::error::EngineError;
 use base::units::{BLOCK_SIZE, MIB, format_bytes};
 use base::{ClusterId, DeviceId, GroupId, HostId};
 use diskgroup::format::FormatError;
@@ -328,7 +329,7 @@ fn read_around_bad_sectors(file: &File, bytes: &mut [u8], offset: u64) -> io::Re
 
 /// Whether a failed read says that the medium is damaged there, and not that the device is gone: what the kernel makes of a
 /// medium error, of a failed integrity check and of a target's failure, and the plain I/O error that most drivers give.
-pub(super) fn is_bad_sector(error: &io::Error) -> bool {
+pub(crate) fn is_bad_sector(error: &io::Error) -> bool {
     const LOCAL: [i32; 5] = [libc::EIO, libc::ENODATA, libc::EILSEQ, libc::EREMOTEIO, libc::EBADMSG];
     error.raw_os_error().is_some_and(|code| LOCAL.contains(&code))
 }
@@ -358,7 +359,7 @@ const RELEASE_WAIT: Duration = Duration::from_secs(10);
 const RELEASE_STEP: Duration = Duration::from_millis(20);
 
 /// Tries again while `attempt` fails with `busy`, for as long as a former server's ring may need to go.
-pub(super) fn while_released<T>(busy: i32, attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn while_released<T>(busy: i32, attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
     let deadline = Instant::now() + RELEASE_WAIT;
     loop {
         match attempt() {
@@ -583,7 +584,7 @@ fn shrunk(found: u64, expected: u64) -> String {
 }
 
 /// Whether a device has become shorter than its datastore, and what to say of that.
-pub(super) fn shrinkage(path: &Path, file: &File, expected: u64) -> Option<String> {
+pub(crate) fn shrinkage(path: &Path, file: &File, expected: u64) -> Option<String> {
     let size = size_of(path, file, is_block(file)).ok()?;
     (size < expected).then(|| shrunk(size, expected))
 }

@@ -1,7 +1,8 @@
 //! Whether clients may or must encrypt, by where they come from.
 
-use super::listener::Origin;
-use super::{EngineError, Settings};
+use crate::error::EngineError;
+use crate::listener::Origin;
+use crate::settings::Settings;
 use frontends::tls::{TlsIdentity, TlsPolicy};
 use std::path::Path;
 use std::sync::Arc;

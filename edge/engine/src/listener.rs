@@ -1,7 +1,8 @@
 //! Sockets that clients connect to.
 
-use super::devices::while_released;
-use super::{Endpoint, EngineError, Listen};
+use crate::devices::while_released;
+use crate::error::EngineError;
+use crate::settings::{Endpoint, Listen};
 use frontends::Protocol;
 use std::io;
 use std::net::TcpListener;

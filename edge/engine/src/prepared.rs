@@ -1,8 +1,9 @@
 //! What threads have done to devices for the engine, so that the engine's own thread waits for none: opened them, or written their
 //! superblocks.
 
-use super::devices::OpenDevice;
-use super::{Answer, EngineError};
+use crate::command::Answer;
+use crate::devices::OpenDevice;
+use crate::error::EngineError;
 use base::{DeviceId, GroupId};
 use diskgroup::format::superblock::Superblock;
 use node::GroupKey;

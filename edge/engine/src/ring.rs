@@ -219,6 +219,11 @@ pub(crate) struct Completion {
     pub(crate) result: io::Result<i32>,
 }
 
+/// Whether a call that failed so is simply to be made again.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN))
+}
+
 #[derive(Debug, Clone, Copy)]
 struct DeviceFile {
     fd: RawFd,

@@ -1,152 +1,31 @@
 //! An engine's thread: takes completions and commands in batches, tells the node, performs what it asks for.
 
-use super::client::{self, Client};
-use super::commands::Registry;
-use super::compute::Computing;
-use super::devices::{OpenDevice, is_bad_sector};
-use super::encryption::Encryption;
-use super::listener::{Accepted, Listener};
-use super::overdue::Overdue;
-use super::peers::{self, Peers};
-use super::ring::{Completion, DeviceCall, DeviceFlight, Door, Flight, Ring, Socket};
-use super::shards::Siblings;
-use super::sizes::Sizes;
-use super::{Command, Endpoint, EngineError, Fabric, Settings};
-use crate::descriptors::clients_max;
+use crate::client::{self, Client};
+use crate::devices::is_bad_sector;
+use crate::encryption::Encryption;
+use crate::engine::{Engine, Parts, Target};
+use crate::error::EngineError;
+use crate::listener::{Accepted, Listener};
+use crate::mailbox::{Mailbox, Message};
+use crate::peers;
+use crate::ring::{Completion, DeviceCall, DeviceFlight, Door, Flight, Socket, is_passing};
+use crate::settings::{Endpoint, Fabric, Settings};
+use crate::siblings::Siblings;
+use base::Buffer;
 use base::request::{Buffers, Outcome, Request};
-use base::{Buffer, DeviceId, Instant, Pool};
-use diskgroup::{Event as GroupEvent, IoFailure};
+use diskgroup::{ComputeId, Computed, Event as GroupEvent, IoFailure, Task};
 use frontends::{Event, Session};
-use node::{GroupKey, Node, Output, Token};
-use slab::Slab;
-use std::collections::{BTreeMap, BTreeSet};
+use node::{GroupKey, Output, Token};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// Clients of one host at most: each may hold a few buffers.
-const CLIENTS_MAX: usize = 4096;
 
 /// Time between two lines about connections that wait or are refused.
 const COMPLAINT_PERIOD: Duration = Duration::from_secs(60);
 /// How long nobody is let in where descriptors are short.
 const DOOR_RETRY: Duration = Duration::from_secs(1);
-
-/// A message to the engine's thread.
-pub(crate) enum Message {
-    /// From the control plane.
-    Command(Command),
-    /// From a thread that prepared devices.
-    Prepared(Box<super::prepared::Prepared>),
-    /// A device has become shorter than its datastore.
-    Shrunk(DeviceId, String),
-    /// From the thread that computes: work that was handed out, and what came of it.
-    Computed(u32, diskgroup::Computed),
-    /// From the shard that listens: somebody connected.
-    Client(Accepted),
-}
-
-/// The way to the engine's thread from others.
-#[derive(Debug, Clone)]
-pub(crate) struct Mailbox {
-    sender: Sender<Message>,
-    event: Arc<OwnedFd>,
-}
-
-impl Mailbox {
-    /// A mailbox without an engine, and what arrives in it.
-    #[cfg(test)]
-    pub(crate) fn detached() -> (Mailbox, Receiver<Message>) {
-        // SAFETY: a fresh descriptor that nobody else has.
-        let event = unsafe { OwnedFd::from_raw_fd(libc::eventfd(0, libc::EFD_CLOEXEC)) };
-        let (sender, inbox) = channel();
-        (Mailbox { sender, event: Arc::new(event) }, inbox)
-    }
-
-    /// Delivers a message and wakes the thread.
-    pub(crate) fn send(&self, message: Message) -> Result<(), EngineError> {
-        self.sender.send(message).map_err(|_| EngineError::Stopped)?;
-        let one = 1u64.to_ne_bytes();
-        // SAFETY: the descriptor is open as long as this is, and eight bytes are handed in.
-        unsafe { libc::write(self.event.as_raw_fd(), one.as_ptr().cast(), one.len()) };
-        Ok(())
-    }
-}
-
-/// Whose request a token stands for.
-pub(crate) enum Target {
-    Guest {
-        client: u32,
-        cookie: u64,
-        since: Instant,
-        bytes: u64,
-    },
-    /// A guest's request that ended with an error for want of an answer.
-    Overdue {
-        disk: base::DiskId,
-        bytes: u64,
-    },
-    /// Whoever waits until a disk is closed.
-    Closing(super::Answer<()>),
-    Component(super::Answer<Result<(), super::OrderFailure>>),
-}
-
-/// A device of an open group.
-pub(crate) struct Device {
-    pub(crate) open: OpenDevice,
-    /// Its number in the ring; `None` while it is not there.
-    pub(crate) slot: Option<u32>,
-}
-
-/// The engine.
-pub(crate) struct Engine {
-    pub(crate) settings: Settings,
-    /// Which of the host's engines it is.
-    pub(crate) shard: u8,
-    pub(crate) siblings: Arc<Siblings>,
-    pub(crate) ring: Ring,
-    pub(crate) node: Node,
-    pub(crate) pool: Pool,
-    /// By group key, then by place.
-    pub(crate) devices: Vec<Vec<Option<Device>>>,
-    pub(crate) clients: Slab<Client>,
-    pub(crate) targets: Slab<Target>,
-    pub(crate) registry: Registry,
-    pub(crate) outputs: Vec<Output>,
-    pub(crate) mailbox: Mailbox,
-    pub(crate) computing: Computing,
-    pub(crate) sizes: Sizes,
-    pub(crate) started: std::time::Instant,
-    pub(crate) is_stopping: bool,
-    /// Other nodes.
-    pub(crate) peers: Peers,
-    /// Tickets that clients got.
-    pub(crate) tickets: u64,
-    encryption: Encryption,
-    listeners: Vec<Listener>,
-    event: Arc<OwnedFd>,
-    inbox: Receiver<Message>,
-    /// Clients that the process may have in all.
-    clients_max: usize,
-    /// Doors at which nobody is let in, for want of descriptors, until then or until a client leaves.
-    closed_doors: Vec<Door>,
-    doors_open_at: std::time::Instant,
-    /// When it was last told that connections wait or are refused.
-    complained_at: Option<std::time::Instant>,
-    /// Requests that ended with an error for want of an answer.
-    pub(crate) overdue: BTreeMap<base::DiskId, Overdue>,
-    /// Disks that cannot be used any more: a device with their only copy of something is out of service.
-    pub(crate) lost: BTreeSet<base::DiskId>,
-    /// When to look for more of them.
-    pub(crate) overdue_at: Option<Instant>,
-    /// Clients to look after at the end of the turn.
-    touched: Vec<u32>,
-    client_events: Vec<Event>,
-}
 
 /// An engine's thread that has started.
 pub(crate) struct StartedShard {
@@ -176,14 +55,10 @@ pub(crate) fn start(
     let encryption = Encryption::load(&settings)?;
     let peers = settings.fabric.listen.map(peers::listen).transpose()?;
     let address = peers.as_ref().map(peers::address_of).transpose()?;
-    // SAFETY: a fresh descriptor that nobody else has.
-    let event = unsafe { OwnedFd::from_raw_fd(libc::eventfd(0, libc::EFD_CLOEXEC)) };
-    let event = Arc::new(event);
-    let (sender, inbox) = channel();
-    let mailbox = Mailbox { sender, event: Arc::clone(&event) };
+    let (mailbox, inbox) = Mailbox::new();
     let own = mailbox.clone();
-    let place = (started, siblings);
-    let run = move || match Engine::new(settings, place, encryption, (listeners, peers), event, inbox, own) {
+    let parts = Parts { settings, started, siblings, encryption, listeners, peers, mailbox: own, inbox };
+    let run = move || match Engine::new(parts) {
         Ok(mut engine) => engine.run(),
         Err(error) => tracing::error!("the storage engine did not start: {error}"),
     };
@@ -194,54 +69,6 @@ pub(crate) fn start(
 }
 
 impl Engine {
-    fn new(
-        settings: Settings,
-        (started, siblings): (std::time::Instant, Arc<Siblings>),
-        encryption: Encryption,
-        (listeners, peer_listener): (Vec<Listener>, Option<TcpListener>),
-        event: Arc<OwnedFd>,
-        inbox: Receiver<Message>,
-        mailbox: Mailbox,
-    ) -> io::Result<Engine> {
-        let pool = Pool::new(settings.buffer_bytes as usize);
-        let fabric = &settings.fabric;
-        let peers = Peers::new(fabric, peer_listener);
-        let node = Node::new(pool.clone(), Instant(1), fabric.settings());
-        Ok(Engine {
-            registry: Registry::new(),
-            shard: fabric.node.shard,
-            settings,
-            siblings,
-            ring: Ring::new()?,
-            node,
-            pool,
-            devices: Vec::new(),
-            clients: Slab::new(),
-            targets: Slab::new(),
-            outputs: Vec::new(),
-            sizes: Sizes::start(mailbox.clone()),
-            computing: Computing::new(mailbox.clone()),
-            mailbox,
-            started,
-            is_stopping: false,
-            peers,
-            tickets: 0,
-            encryption,
-            listeners,
-            event,
-            inbox,
-            clients_max: CLIENTS_MAX.min(clients_max()),
-            closed_doors: Vec::new(),
-            doors_open_at: started,
-            complained_at: None,
-            overdue: BTreeMap::new(),
-            lost: BTreeSet::new(),
-            overdue_at: None,
-            touched: Vec::new(),
-            client_events: Vec::new(),
-        })
-    }
-
     /// Listens for other hosts from now on, where this one stood alone; says where. Clients that are connected stay.
     pub(crate) fn let_others_join(
         &mut self,
@@ -267,10 +94,6 @@ impl Engine {
         self.peers.address()
     }
 
-    pub(crate) fn now(&self) -> Instant {
-        Instant(1 + self.started.elapsed().as_nanos() as u64)
-    }
-
     fn run(&mut self) {
         for index in 0..self.listeners.len() {
             self.ring.accept(self.listeners[index].fd(), Door::Clients(index));
@@ -278,7 +101,7 @@ impl Engine {
         if let Some(fd) = self.peers.fd() {
             self.ring.accept(fd, Door::Peers);
         }
-        self.ring.wait_event(self.event.as_raw_fd());
+        self.ring.wait_event(self.inbox.event());
         let mut completions = Vec::new();
         loop {
             let doors = (!self.closed_doors.is_empty()).then(|| self.now() + DOOR_RETRY);
@@ -349,7 +172,7 @@ impl Engine {
             }
             Flight::Accept { listener: Door::Peers } => self.peer_accepted(completion.result),
             Flight::Wake => {
-                while let Ok(message) = self.inbox.try_recv() {
+                while let Some(message) = self.inbox.next() {
                     match message {
                         Message::Command(command) => self.command(command),
                         Message::Prepared(prepared) => self.prepared(*prepared),
@@ -358,7 +181,7 @@ impl Engine {
                         Message::Client(client) => self.seated(client),
                     }
                 }
-                self.ring.wait_event(self.event.as_raw_fd());
+                self.ring.wait_event(self.inbox.event());
             }
             Flight::Cancel => {}
         }
@@ -375,7 +198,7 @@ impl Engine {
                     format!("only {bytes} of {} bytes at {}: it has shrunk", flight.len, flight.offset),
                 ))
             }
-            (_, Err(error)) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) => {
+            (_, Err(error)) if is_passing(&error) => {
                 return self.ring.device(flight);
             }
             (call, Err(error)) => {
@@ -413,6 +236,21 @@ impl Engine {
         if self.outputs.is_empty() {
             self.outputs = outputs; // Keeps its memory.
         }
+    }
+
+    /// Has work done: elsewhere, or here if there is no room for it.
+    fn compute(&mut self, group: GroupKey, id: ComputeId, task: Task) {
+        if let Err(task) = self.computing.hand_out(group, id, task) {
+            let now = self.now();
+            self.node.computed(now, group, id, task.perform(), &mut self.outputs);
+        }
+    }
+
+    /// Work that was handed out is done.
+    fn computed(&mut self, ticket: u32, computed: Computed) {
+        let (group, id) = self.computing.ended(ticket);
+        let now = self.now();
+        self.node.computed(now, group, id, computed, &mut self.outputs);
     }
 
     fn ask_device(&mut self, group: GroupKey, output: diskgroup::Output) {

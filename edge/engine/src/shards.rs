@@ -4,17 +4,17 @@
 //! to the control plane's side: which engine a command is for, one answer out of several, and who takes a new client. A
 //! group belongs to the same engine always, for the records of disks name the node of each component.
 
-use super::listener::Accepted;
-use super::run::{self, Mailbox, Message};
-use super::{
-    Answer, ClusterCommand, ClusterState, Command, EngineError, EngineHandle, Fabric, HostState, Settings,
-    Started,
-};
-use base::{DeviceId, DiskId, GroupId, NodeId};
-use replication::owner::OwnerState;
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use crate::command::{Answer, ClusterCommand, Command, Locking};
+use crate::error::EngineError;
+use crate::handle::EngineHandle;
+use crate::mailbox::Message;
+use crate::run;
+use crate::settings::{Fabric, Settings};
+use crate::siblings::Siblings;
+use crate::state::{ClusterState, DiskState, HostState};
+use base::{DiskId, NodeId};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -25,77 +25,14 @@ pub const SHARDS_MAX: u8 = 16;
 /// How often it is looked whether an engine has ended by itself.
 const WATCH_PERIOD: Duration = Duration::from_millis(50);
 
-/// What the engines of a host know of each other.
-#[derive(Debug)]
-pub(crate) struct Siblings {
-    mailboxes: OnceLock<Vec<Mailbox>>,
-    /// Clients that each has.
-    clients: Vec<AtomicUsize>,
-    homes: Mutex<Homes>,
-    is_stopping: AtomicBool,
-}
-
-/// Which engine has what.
-#[derive(Debug, Default)]
-struct Homes {
-    groups: BTreeMap<GroupId, u8>,
-    devices: BTreeMap<DeviceId, u8>,
-}
-
-impl Siblings {
-    fn new(count: u8, groups: BTreeMap<GroupId, u8>) -> Siblings {
-        Siblings {
-            mailboxes: OnceLock::new(),
-            clients: (0..count).map(|_| AtomicUsize::new(0)).collect(),
-            homes: Mutex::new(Homes { groups, devices: BTreeMap::new() }),
-            is_stopping: AtomicBool::new(false),
-        }
-    }
-
-    fn homes(&self) -> MutexGuard<'_, Homes> {
-        self.homes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The engine of a group; a group that none has yet goes to the one that has fewest.
-    pub(crate) fn home_of(&self, group: GroupId) -> u8 {
-        let mut homes = self.homes();
-        if let Some(home) = homes.groups.get(&group) {
-            return *home;
-        }
-        let count = |shard: u8| homes.groups.values().filter(|home| **home == shard).count();
-        let home = (0..self.clients.len() as u8).min_by_key(|shard| count(*shard)).unwrap_or(0);
-        homes.groups.insert(group, home);
-        home
-    }
-
-    /// Notes whose a device is.
-    pub(crate) fn note_device(&self, device: DeviceId, shard: u8) {
-        self.homes().devices.insert(device, shard);
-    }
-
-    /// Delivers a message to one of the engines.
-    pub(crate) fn send(&self, shard: u8, message: Message) -> Result<(), EngineError> {
-        let mailbox = self.mailboxes.get().and_then(|all| all.get(usize::from(shard)));
-        mailbox.ok_or(EngineError::Stopped)?.send(message)
-    }
-
-    /// Gives a new client to the engine that has fewest: to `shard` itself by giving it back.
-    pub(crate) fn seat(&self, shard: u8, client: Accepted) -> Option<Accepted> {
-        let fewest = (0u8..).zip(&self.clients).min_by_key(|(_, count)| count.load(Ordering::Relaxed));
-        let to = fewest.map_or(shard, |(to, _)| to);
-        self.clients[usize::from(to)].fetch_add(1, Ordering::Relaxed);
-        if to == shard {
-            return Some(client);
-        }
-        // An engine that is gone ends the host.
-        let _ = self.send(to, Message::Client(client));
-        None
-    }
-
-    /// A client of an engine has left.
-    pub(crate) fn left(&self, shard: u8) {
-        self.clients[usize::from(shard)].fetch_sub(1, Ordering::Relaxed);
-    }
+/// A host's engines that have started.
+pub struct Started {
+    /// The way to them.
+    pub handle: EngineHandle,
+    /// Ends when they have ended.
+    pub thread: JoinHandle<()>,
+    /// Where each of them listens for other nodes; nothing where there are none.
+    pub peers: Vec<Option<SocketAddr>>,
 }
 
 /// Starts the engines of a host: as many as its settings say.
@@ -114,8 +51,7 @@ pub fn start(settings: Settings) -> Result<Started, EngineError> {
         engines.push(shard.thread);
         peers.push(shard.peers);
     }
-    // Nothing is sent before this: no engine has a client or a command yet.
-    let _ = siblings.mailboxes.set(mailboxes);
+    siblings.connect(mailboxes);
     let router = Router {
         count,
         siblings: Arc::clone(&siblings),
@@ -169,7 +105,7 @@ fn watch(mut engines: Vec<JoinHandle<()>>, siblings: &Siblings) {
             if let Err(panic) = engines.swap_remove(index).join() {
                 std::panic::resume_unwind(panic);
             }
-            if !siblings.is_stopping.load(Ordering::Relaxed) {
+            if !siblings.is_stopping() {
                 return;
             }
         }
@@ -188,7 +124,7 @@ struct Router {
 impl Router {
     fn route(&self, command: Command) -> Result<(), EngineError> {
         if let Command::Stop { .. } = &command {
-            self.siblings.is_stopping.store(true, Ordering::Relaxed);
+            self.siblings.begin_stop();
         }
         if self.count == 1 {
             return match command {
@@ -201,19 +137,19 @@ impl Router {
             command @ Command::OpenGroup { .. } => self.to(0, command),
             Command::AddCapacity { group, .. } => self.to(self.siblings.home_of(group), command),
             Command::RemoveDevice { device, .. } => {
-                let home = self.siblings.homes().devices.get(&device).copied();
+                let home = self.siblings.home_of_device(device);
                 self.to(home.unwrap_or(0), command)
             }
             Command::Host { answer } => {
                 self.ask_all(answer, |answer| Command::Host { answer }, HostState::merged)
             }
             Command::Disks { only, answer } => {
-                self.ask_all(answer, |answer| Command::Disks { only, answer }, super::DiskState::merged)
+                self.ask_all(answer, |answer| Command::Disks { only, answer }, DiskState::merged)
             }
             Command::Lock { disk, lock, answer } => self.ask_all(
                 answer,
                 |answer| Command::Lock { disk, lock: lock.clone(), answer },
-                super::Locking::merged,
+                Locking::merged,
             ),
             Command::Unlock { disk, answer } => {
                 self.ask_all(answer, |answer| Command::Unlock { disk, answer }, drop)
@@ -326,98 +262,5 @@ impl Router {
         };
         self.runtime.as_ref().ok_or(EngineError::Stopped)?.spawn(gather);
         Ok(())
-    }
-}
-
-impl HostState {
-    /// One host out of its engines.
-    fn merged(all: Vec<HostState>) -> HostState {
-        let mut merged = HostState {
-            cluster: all.first().map_or_else(Default::default, |first| first.cluster),
-            uptime: all.iter().map(|one| one.uptime).max().unwrap_or_default(),
-            groups: Vec::new(),
-            devices: Vec::new(),
-            buffer_bytes: (0, 0),
-        };
-        for one in all {
-            merged.groups.extend(one.groups);
-            merged.devices.extend(one.devices);
-            merged.buffer_bytes.0 += one.buffer_bytes.0;
-            merged.buffer_bytes.1 += one.buffer_bytes.1;
-        }
-        merged
-    }
-}
-
-impl super::Locking {
-    /// A disk is locked when all engines have it so: where one of them has clients, the host has.
-    fn merged(all: Vec<super::Locking>) -> super::Locking {
-        let in_use = |one: &super::Locking| match one {
-            super::Locking::InUse(count) => *count,
-            super::Locking::Locked(_) => 0,
-        };
-        let ended = |one: &super::Locking| match one {
-            super::Locking::Locked(count) => *count,
-            super::Locking::InUse(_) => 0,
-        };
-        match all.iter().map(in_use).sum() {
-            0 => super::Locking::Locked(all.iter().map(ended).sum()),
-            count => super::Locking::InUse(count),
-        }
-    }
-}
-
-impl super::DiskState {
-    /// The disks of a host out of those of its engines, each of which has them all.
-    fn merged(all: Vec<Vec<super::DiskState>>) -> Vec<super::DiskState> {
-        let mut merged: BTreeMap<DiskId, super::DiskState> = BTreeMap::new();
-        for one in all.into_iter().flatten() {
-            match merged.get_mut(&one.id) {
-                None => drop(merged.insert(one.id, one)),
-                Some(whole) => {
-                    whole.clients.extend(one.clients);
-                    whole.outstanding += one.outstanding;
-                    whole.overdue += one.overdue;
-                    Arc::make_mut(&mut whole.statistics).merge(&one.statistics);
-                }
-            }
-        }
-        merged.into_values().collect()
-    }
-}
-
-impl ClusterState {
-    /// What a host knows out of what its engines know.
-    fn merged(all: Vec<ClusterState>) -> ClusterState {
-        let mut merged = ClusterState::default();
-        for one in all {
-            for (node, is_up) in one.links {
-                *merged.links.entry(node).or_insert(true) &= is_up;
-            }
-            for (id, disk) in one.disks {
-                match merged.disks.get_mut(&id) {
-                    None => drop(merged.disks.insert(id, disk)),
-                    Some(whole) => {
-                        whole.is_used |= disk.is_used;
-                        whole.held += disk.held;
-                        if disk.version > whole.version {
-                            (whole.version, whole.roster) = (disk.version, disk.roster);
-                        }
-                        // Of two, one has been taken over and does not know it yet.
-                        let epoch = |owner: &Option<OwnerState>| owner.as_ref().map(|owner| owner.epoch);
-                        if epoch(&disk.owner) > epoch(&whole.owner) {
-                            whole.owner = disk.owner;
-                        }
-                    }
-                }
-            }
-            for (node, through) in one.ended {
-                let known = merged.ended.entry(node).or_default();
-                *known = through.max(*known);
-            }
-            merged.components.extend(one.components);
-            merged.counters += one.counters;
-        }
-        merged
     }
 }

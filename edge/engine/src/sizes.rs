@@ -1,8 +1,8 @@
 //! Looks now and then whether a device that is in use has become shorter than its datastore: a file that was truncated, a
 //! volume that was made smaller. On a thread of its own, for the question may block.
 
-use super::devices::shrinkage;
-use super::run::{Mailbox, Message};
+use crate::devices::shrinkage;
+use crate::mailbox::{Mailbox, Message};
 use base::DeviceId;
 use std::fs::File;
 use std::path::PathBuf;

@@ -4,10 +4,10 @@
 //! Comes after the groups are open and before any disk is served. Must never run on a host of a cluster of several.
 
 use super::Cluster;
-use crate::control::now_seconds;
 use crate::directory::BEFORE_ALL;
 use crate::directory::shared::record::ClusterDisk;
 use crate::directory::shared::{Change, Outcome, unwritten};
+use crate::system::now_seconds;
 use ::cluster::{Adopted, DiskState, Found};
 use base::NodeId;
 use diskgroup::ComponentState;

@@ -5,6 +5,7 @@
 //! more, because somebody was removed, a permission withdrawn, or the claim is another host's, is cut off within about a second.
 
 use super::Cluster;
+use super::attachments::{Attachments, Client, Local, Stage};
 use crate::directory::shared::record::{Attached, ClusterDisk};
 use crate::directory::shared::{Outcome, unwritten};
 use crate::events::Kind;
@@ -20,39 +21,6 @@ use std::time::Instant;
 
 /// How often a change is tried again that another one came before.
 const ATTEMPTS: usize = 20;
-
-/// The clients of this host.
-#[derive(Debug, Default)]
-pub(super) struct Attachments {
-    disks: BTreeMap<DiskId, Local>,
-}
-
-/// Those of one disk.
-#[derive(Debug, Default)]
-struct Local {
-    clients: BTreeMap<Ticket, Client>,
-    /// Why clients are kept from it, while they are.
-    lock: Option<String>,
-    /// One change of the disk's claims at a time.
-    turn: Arc<tokio::sync::Mutex<()>>,
-}
-
-#[derive(Debug)]
-struct Client {
-    visitor: Visitor,
-    /// Whether it comes by the export that a lock leaves open.
-    has_lock: bool,
-    stage: Stage,
-}
-
-/// How far a client has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Waits,
-    Attached,
-    /// Its connection is being ended.
-    CutOff,
-}
 
 /// How an attempt to hold a disk for clients ended.
 enum Attempt {

@@ -5,11 +5,11 @@
 
 use super::Cluster;
 use super::repair::described;
-use crate::control::{blocking_seed, component_ids};
 use crate::directory::shared::record::ClusterDisk;
 use crate::directory::shared::{Change, Outcome, unwritten};
 use crate::events::Kind;
 use crate::limits::{BEAT_PERIOD, GROWTH_PATIENCE, GROWTH_WAIT, KEEP_PAUSE, SIZE_POLL, SURPLUS_WAIT};
+use crate::system::{blocking_seed, component_ids};
 use ::cluster::{DiskRecord, DiskState, Limit, Objection};
 use api::types::{AllowedView, ChangeDisk};
 use base::{DiskId, HostId, NodeId};

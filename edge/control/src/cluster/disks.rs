@@ -1,11 +1,11 @@
 //! Making and deleting disks of the cluster.
 
 use super::{Cluster, View};
-use crate::control::{blocking_seed, component_ids, now_seconds, random_bits};
 use crate::directory::PolicyEntry;
 use crate::directory::shared::record::ClusterDisk;
 use crate::directory::shared::{Change, Outcome, unwritten};
 use crate::limits::{DELETION_POLL, DELETION_WAIT};
+use crate::system::{blocking_seed, component_ids, now_seconds, random_bits};
 use ::cluster::{DiskRecord, NewDisk};
 use api::types::CreateDisk;
 use base::{ComponentId, DiskId, NodeId};

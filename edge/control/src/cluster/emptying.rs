@@ -4,8 +4,8 @@
 //! looks at its own devices every ten seconds, and asks the others for theirs only while one of its own is slow.
 
 use super::Cluster;
-use crate::control::blocking_seed;
 use crate::events::Kind;
+use crate::system::blocking_seed;
 use ::cluster::limits::DAMAGED_BLOCKS_MAX;
 use ::cluster::{Assessment, Effort, Leaving, Maintenance, Pace, Progress, assess_device, emptying};
 use base::{DeviceId, HostId};

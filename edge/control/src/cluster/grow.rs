@@ -3,7 +3,7 @@
 //! The records move as a whole, and nothing changes them meanwhile: who tries is told so, and the owners of disks try again. Versions
 //! go on where they were, so that nobody takes a record of etcd for an older one. Comes before any other host is let in.
 
-use super::standing::Standing;
+use super::state::Standing;
 use super::{COPY_FILE, Cluster};
 use crate::config::Config;
 use crate::directory::HostStore;

@@ -35,7 +35,7 @@ impl Cluster {
         self.refresh(&state);
         self.refresh_sizes(&state, true).await;
         let settings = self.view().settings.of_repairs();
-        Ok(assess(&self.keeper().facts, host, mode, crate::control::blocking_seed()?).by(settings))
+        Ok(assess(&self.keeper().facts, host, mode, crate::system::blocking_seed()?).by(settings))
     }
 
     /// All that decisions are made from, with the sizes of components as hosts tell them now.

@@ -4,58 +4,19 @@
 //! compare-and-set of one record. Nothing is concluded while the directory does not answer. Must hold no rule of its own.
 
 use super::gather::owner_state;
+use super::kept::{Keeper, LastBeat};
 use super::{Cluster, Locals, View};
-use crate::control::{blocking_seed, component_ids};
-use crate::directory::shared::{Attendees, Beat, now_ns};
+use crate::directory::shared::{Beat, now_ns};
 use crate::limits::{BALANCE_PERIOD, BEAT_OWNED_MAX, BEAT_PERIOD, KEEP_PAUSE, SIZES_LIFE};
-use ::cluster::{
-    Action, Attendance, Balancer, Directory, DiskRecord, Known, LinkReport, Links, Liveness, Maintenance,
-    Repairs, RoomWatch, SlowWatch, StandIns, progress,
-};
-use base::{ComponentId, DiskId, HostId};
+use crate::system::{blocking_seed, component_ids};
+use ::cluster::{Action, Directory, DiskRecord, Known, LinkReport, Liveness, Maintenance, progress};
+use base::{DiskId, HostId};
 use engine::{ClusterCommand, ClusterState, Command};
 use failure::Failure;
 use replication::Standing;
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Instant;
-
-/// The answer to the last heartbeat, and when it came.
-struct LastBeat {
-    attendees: Attendees,
-    came: Instant,
-}
-
-/// What a host makes of all that it sees.
-#[derive(Default)]
-pub struct Keeper {
-    last_beat: Option<LastBeat>,
-    attendance: Attendance,
-    /// Who was there when the directory last answered.
-    attended: BTreeMap<HostId, Liveness>,
-    /// Hosts that this one does not reach, and since when.
-    unreached: BTreeMap<HostId, base::Instant>,
-    /// Which hosts that are there do not reach each other.
-    pub(super) links: Links,
-    /// All that decisions are made from.
-    pub(super) facts: ::cluster::View,
-    /// What was decided about repairs.
-    pub(super) repairs: Repairs,
-    /// What was decided about components that stand in for others.
-    stand_ins: StandIns,
-    /// What was decided about evening out.
-    pub(super) balancer: Balancer,
-    balanced: Option<Instant>,
-    /// Full devices that components wait for.
-    room: RoomWatch,
-    /// How long this host's devices work for what they do.
-    pub(super) devices: SlowWatch,
-    sized: Option<Instant>,
-    /// Components here that no record names and that cannot be deleted now, and since when.
-    pub(super) kept: BTreeMap<ComponentId, Instant>,
-    /// Since when the directory has not answered, by its clock.
-    pub(super) away_since: Option<base::Instant>,
-}
 
 impl Keeper {
     /// Now, by the directory's clock; by this host's until the directory has told its own.

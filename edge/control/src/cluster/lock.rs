@@ -4,7 +4,8 @@
 //! compare-and-set between the lock and a client that attaches at another host. Must end no connection unless that is asked for.
 
 use super::Cluster;
-use crate::control::{Place, in_use};
+use super::in_use::BeforeLock;
+use crate::cluster::{Place, in_use};
 use crate::directory::shared::record::{Attached, ClusterDisk};
 use crate::directory::shared::{Outcome, unwritten};
 use crate::limits::{ATTACH_POLL, DELETION_POLL, DETACH_WAIT};
@@ -15,13 +16,6 @@ use std::time::Instant;
 
 /// How often a change is tried again that another one came before.
 const ATTEMPTS: usize = 20;
-
-/// What a lock found, for the way back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BeforeLock {
-    /// Whether clients of several hosts could have the disk at once. Not while it is locked.
-    pub was_shared: bool,
-}
 
 impl Cluster {
     /// Keeps the clients of all hosts from a disk. `why` is the end of a sentence about the disk.

@@ -5,7 +5,6 @@
 //! travel: a second keeper makes an authority of its own, which all hosts believe beside the first.
 
 use super::Cluster;
-use crate::control::blocking;
 use crate::directory::shared::record::{
     AUTHORITIES, Authorities, AuthorityRecord, Believed, ClusterHost, HostCertificate, Revocation, read,
     revoked_key, set, token_key,
@@ -13,6 +12,7 @@ use crate::directory::shared::record::{
 use crate::directory::shared::{Change, Outcome, unwritten};
 use crate::limits::{AUTHORITY_WAIT, DIRECTORY_RETRY, PEOPLE_KEPT, REMOVAL_WAIT, RENEWAL_PERIOD, TOKENS_MAX};
 use crate::security::{self, Security};
+use crate::system::blocking;
 use api::client::Client;
 use api::types::{CertificateAnswer, JoinAnswer, JoinRequest, JoiningHost};
 use base::HostId;

@@ -5,11 +5,11 @@
 
 use super::Cluster;
 use crate::config::MemberPlace;
-use crate::control::blocking;
 use crate::directory::shared::Shared;
 use crate::events::Kind;
 use crate::limits::{MEMBER_FAILURES_TOLD, MEMBER_GONE_LOOKS, MEMBER_LOOK_PERIOD, MEMBER_RESTART_PAUSE};
 use crate::managed;
+use crate::system::blocking;
 use ::cluster::{Hosts, MemberStep, Seat, next_member_step};
 use api::types::{DirectoryMemberView, DirectoryView, MemberRole};
 use base::HostId;

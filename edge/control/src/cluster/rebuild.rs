@@ -57,7 +57,7 @@ impl Cluster {
                 .hint("see `drystone status` on the host that was asked to rebuild it: it may be that one that does not reach it"));
         }
         // Sealed first: what the components promise after that is from before that, or from the new directory.
-        let copy = self.copy().and_then(|copy| crate::control::blocking(|| copy.contents(seals)));
+        let copy = self.copy().and_then(|copy| crate::system::blocking(|| copy.contents(seals)));
         let state = self.state().await?;
         let promised = |(id, held): (&ComponentId, &engine::HeldComponent)| PromisedView {
             component: id.to_string(),

@@ -1,27 +1,12 @@
 //! What a host has of its cluster by its configuration: the directory, its certificate, where others reach it. All of it is another
 //! once a cluster of one becomes one of several ([`super::grow`]); nothing else ever changes it.
 
-use super::Cluster;
+use super::state::{Cluster, Standing};
 use crate::config::Config;
 use crate::directory::shared::{Copied, Shared};
 use crate::security::Security;
 use failure::Failure;
-use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
-
-/// It.
-#[derive(Clone)]
-pub(super) struct Standing {
-    /// The host's configuration.
-    pub config: Arc<Config>,
-    pub directory: Shared,
-    /// What this host keeps of the directory, where it stands in etcd.
-    pub copy: Option<Arc<Copied>>,
-    /// This host's certificate; nothing in a cluster whose hosts have none.
-    pub security: Option<Arc<Security>>,
-    /// Where other hosts connect to this one's nodes, in their order; nothing on a host that stands alone.
-    pub peers: Vec<Option<SocketAddr>>,
-}
 
 impl Cluster {
     pub(super) fn standing(&self) -> Arc<Standing> {

@@ -1,19 +1,10 @@
 //! `[cluster.etcd]` of a configuration: an etcd that exists, or one that the cluster runs for itself.
 
-use super::any_loopback_port;
+use super::member_place::{MemberPlace, any_loopback_port};
 use failure::Failure;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-
-/// Where a host's own member of etcd listens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemberPlace {
-    /// For clients: the cluster's hosts.
-    pub clients: SocketAddr,
-    /// For other members.
-    pub peers: SocketAddr,
-}
 
 /// The section. Without `endpoints` the cluster runs etcd for itself.
 #[derive(Debug, Deserialize)]

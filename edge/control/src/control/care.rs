@@ -1,10 +1,11 @@
 //! The care for a cluster, as the API shows it: settings, health, maintenance, removal of hosts, balance.
 
-use super::{Control, blocking_seed};
+use super::Control;
 use crate::cluster::FoundDevice;
 use crate::directory::shared::record::{ClusterHost, ClusterSettings};
 use crate::events::Kind;
 use crate::limits::{DELETION_POLL, LEAVE_WAIT};
+use crate::system::blocking_seed;
 use ::cluster::limits::REPLACEMENTS_PER_HOST_MAX;
 use ::cluster::{Assessment, Condition, Evens, Fate, Maintenance, Mode, Question, what_if};
 use api::types::{
@@ -154,7 +155,7 @@ impl Control {
         let cluster = &self.cluster;
         let (view, now, seed) = (cluster.facts().await?, cluster.directory_now(), blocking_seed()?);
         let question = Question::LoseHosts(BTreeSet::from([host]));
-        let forecast = super::blocking(|| what_if(&view, &question, Evens::Nothing, now, seed));
+        let forecast = crate::system::blocking(|| what_if(&view, &question, Evens::Nothing, now, seed));
         let short = forecast.disks.into_iter().filter(|one| one.then != Condition::Whole);
         let why = |lacks: &[String]| {
             lacks.first().cloned().unwrap_or_else(|| "no place for another copy".to_owned())

@@ -3,32 +3,9 @@
 use super::Control;
 use crate::events::Kind;
 use crate::limits::HEALTH_PERIOD;
-use ::cluster::{DamagedDevice, DeviceReports, Finding, Severity, Subject, Turn, Watch};
-use engine::{DeviceState, HostState};
+use ::cluster::{Finding, Severity, Subject, Turn, Watch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Weak;
-
-/// What a host tells of its devices and groups beside their records.
-pub fn reports_of(host: &HostState) -> DeviceReports {
-    let path = |device: &DeviceState| device.path.display().to_string();
-    let damaged = host.devices.iter().filter(|device| device.damaged_blocks > 0 && device.failure.is_none());
-    let logs = host.devices.iter().filter(|device| device.is_log && !device.is_capacity);
-    let has_capacity = |group| host.devices.iter().any(|device| device.group == group && device.is_capacity);
-    let failed = logs.clone().filter_map(|log| Some((path(log), log.failure.clone()?)));
-    let lone = logs.filter(|log| log.failure.is_none() && !has_capacity(log.group));
-    DeviceReports {
-        damaged: damaged
-            .map(|device| DamagedDevice {
-                id: device.id,
-                name: path(device),
-                damaged_blocks: device.damaged_blocks,
-                read_errors: device.read_errors,
-            })
-            .collect(),
-        lone_logs: lone.map(|log| (path(log), log.group.to_string())).collect(),
-        failed_logs: failed.collect(),
-    }
-}
 
 /// Tells of what has become wrong, and of what is well again, until the engine is gone: on the host that decides for
 /// the cluster.

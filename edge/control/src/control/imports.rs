@@ -3,12 +3,14 @@
 //! The program is a client of NBD like any other; here it is settled that no other client has the disk meanwhile, and that people
 //! find out who imported what. Must not keep a disk locked for a program that is gone.
 
+use super::Control;
 use super::disks::check_confirmed;
-use super::locks::LockedDisk;
-use super::{Control, nbd_address, random_bits};
+use super::state::Import;
+use crate::addresses::nbd_address;
 use crate::directory::State;
 use crate::events::Kind;
 use crate::limits::{IMPORT_IDLE_WAIT, IMPORT_POLL, REASON_LENGTH_MAX};
+use crate::system::random_bits;
 use api::types::{BeginImport, DiskView, EndImport, ImportView};
 use base::DiskId;
 use base::units::format_bytes;
@@ -19,15 +21,6 @@ use std::time::Instant;
 
 /// Why clients are kept from a disk meanwhile.
 const WHY: &str = "is being imported: its content is being replaced";
-
-/// An import that is under way.
-#[derive(Debug)]
-pub(super) struct Import {
-    export: String,
-    /// What is imported, for people.
-    what: String,
-    locked: LockedDisk,
-}
 
 impl Control {
     /// Locks a disk for an import, and gives the export by which the importing program gets it.

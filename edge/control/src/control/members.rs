@@ -3,7 +3,7 @@
 use super::Control;
 use crate::cluster::members::fingerprint_of;
 use crate::directory::shared::record::AuthorityRecord;
-use crate::http::access::Caller;
+use crate::http::caller::Caller;
 use crate::limits::TOKEN_LIFETIME;
 use crate::security;
 use api::types::{

@@ -4,9 +4,10 @@
 //! where copies are left. A log device takes what stands in its group with it: the group is made anew of the new log device
 //! and of the capacity devices that are there. Nothing of which no other component holds the data is given up unconfirmed.
 
-use super::{Control, blocking};
+use super::Control;
 use crate::directory::{DiskEntry, GroupEntry};
 use crate::events::Kind;
+use crate::system::blocking;
 use api::types::{ReplaceDevice, ReplacementView};
 use base::{DeviceId, GroupId};
 use diskgroup::format::superblock::MEMBERS_MAX;

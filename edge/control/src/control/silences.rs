@@ -1,9 +1,9 @@
 //! Health as the API shows it: findings by group, without those that people silenced; and the silences themselves.
 
 use super::Control;
+use crate::asked::{ON_HOST, asked_by};
 use crate::directory::shared::record::{Silences, StoredSilence};
 use crate::events::Kind;
-use crate::http::access::{ON_HOST, asked_by};
 use crate::limits::{REASON_LENGTH_MAX, SILENCE_MAX, SILENCES_MAX};
 use ::cluster::{Code, Finding, Group, Severity, Silence, silenced};
 use api::types::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};

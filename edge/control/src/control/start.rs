@@ -1,31 +1,21 @@
 //! The start of a host: groups, then disks, then what a crash or a lost directory left open.
 
+use super::Control;
 use super::health::watch_health;
 use super::overdue::watch_overdue;
-use super::{Control, blocking};
 use crate::cluster::Cluster;
 use crate::config::{Config, paths_of};
 use crate::directory::{GroupEntry, HostStore};
 use crate::events::Kind;
 use crate::http::doors::Doors;
 use crate::sampler::Sampler;
+use crate::system::blocking;
 use base::GroupId;
 use engine::{Command, Create, EngineHandle, GroupSpec, Notice};
 use failure::Failure;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::UnboundedReceiver;
-
-/// Seconds since 1970.
-pub fn now_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-/// The directory's file in a data directory.
-pub fn directory_path(config: &Config) -> PathBuf {
-    config.data_dir.join("directory.redb")
-}
 
 impl Control {
     /// Opens all groups and disks.

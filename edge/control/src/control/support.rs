@@ -7,13 +7,15 @@
 mod machine;
 mod redact;
 
-use super::{Control, listen_text, now_seconds};
+use super::Control;
+use crate::addresses::listen_text;
 use crate::config::{Config, DirectoryPlace};
 use crate::http::metrics;
 use crate::limits::{
     EVENTS_KEPT, SUPPORT_BYTES_MAX, SUPPORT_DISKS_MAX, SUPPORT_FILE_BYTES_MAX, SUPPORT_HISTOGRAMS_MAX,
     SUPPORT_WAIT,
 };
+use crate::system::now_seconds;
 use api::types::{EventQuery, SupportFile, SupportView};
 use failure::Failure;
 use redact::Redactor;

@@ -5,6 +5,7 @@ use crate::fake::{self, Fake};
 use api::types::{AddDevices, ChangeDisk, CreateDisk, CreatePolicy, DeleteDisk};
 use engine::EngineError;
 use failure::Code;
+use std::sync::Mutex;
 use tempfile::TempDir;
 
 /// A host on a folder, with the engine that it talks to.

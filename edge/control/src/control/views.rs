@@ -1,8 +1,9 @@
 //! What the API shows, made from records, the engine's state and samples.
 
+use super::Control;
 use super::cluster::Gathered;
 use super::policies::rules_of;
-use super::{Control, listen_text, nbd_address};
+use crate::addresses::{listen_text, nbd_address};
 use crate::cluster::{Locals, used_bytes_of};
 use crate::directory::{DiskEntry, State};
 use crate::limits::SAMPLES_KEPT;

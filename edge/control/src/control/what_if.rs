@@ -1,8 +1,9 @@
 //! What would become of the cluster, as the API shows it.
 
-use super::{Control, blocking_seed};
+use super::Control;
 use crate::cluster::Cluster;
 use crate::limits::NEW_DEVICES_MAX;
+use crate::system::blocking_seed;
 use ::cluster::{
     Condition, Evens, Forecast, HostSpace, NewHost, Outlook, Question, View, hosts_of_domain, what_if,
 };
@@ -56,7 +57,7 @@ impl Control {
         };
         let seed = blocking_seed()?;
         // A large cluster takes a while, and others want to be answered.
-        let forecast = super::blocking(|| what_if(&view, &question, evens, now, seed));
+        let forecast = crate::system::blocking(|| what_if(&view, &question, evens, now, seed));
         Ok(forecast_view(&forecast))
     }
 

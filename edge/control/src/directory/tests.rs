@@ -6,6 +6,7 @@ use super::shared::record::{CEILINGS, ClusterDisk, ClusterLevel, DISKS};
 use super::shared::{Change, Outcome, Store};
 use super::*;
 use ::cluster::DiskState;
+use base::DiskId;
 use base::{ClusterId, ComponentId, DeviceId, GroupId, HostId};
 use failure::{Code, Failure};
 use layout::{Component, Layout};

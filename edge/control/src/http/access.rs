@@ -1,7 +1,9 @@
 //! Who asks, and whether they may. What each route needs stands in the table of `routes`; the rights of roles and hosts are
 //! `trust`'s.
 
-use super::routes::Rights;
+use super::caller::Caller;
+use super::rights::{Need, Rights};
+use crate::asked::{WHO, asked_by};
 use crate::control::Control;
 use crate::events::Kind;
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
@@ -9,36 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use failure::{Code, Failure};
 use std::sync::Arc;
-use trust::{Action, Identity};
-
-/// Who is at the other end of a connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Caller {
-    /// Somebody on this machine, at a socket that the file system guards, or at loopback of a host without a certificate.
-    Local,
-    /// Somebody who showed no certificate.
-    Nobody,
-    /// A host or a person of the cluster.
-    Known {
-        /// Who.
-        identity: Identity,
-        /// When the certificate was made, in nanoseconds since 1970.
-        issued_ns: u64,
-    },
-}
-
-/// Who asks at a socket of the host itself.
-pub const ON_HOST: &str = "somebody on the host";
-
-tokio::task_local! {
-    /// Who asks for what this task does.
-    static WHO: String;
-}
-
-/// Who asked for what is being done, for records and events: `operator ann`; nothing where the host does it by itself.
-pub fn asked_by() -> Option<String> {
-    WHO.try_with(Clone::clone).ok()
-}
+use trust::Action;
 
 /// Does something to the end although whoever asked for it may go away meanwhile: what was locked for it is unlocked.
 ///
@@ -52,26 +25,6 @@ pub async fn to_the_end<T: Send + 'static>(
         None => tokio::spawn(work),
     };
     task.await.unwrap_or_else(|broken| Err(Failure::failed("do what was asked", broken)))
-}
-
-impl Caller {
-    fn text(&self) -> String {
-        match self {
-            Caller::Local => ON_HOST.to_owned(),
-            Caller::Nobody => "somebody without a certificate".to_owned(),
-            Caller::Known { identity: Identity::Host { name, .. }, .. } => format!("host {name}"),
-            Caller::Known { identity: Identity::Person { name, role, .. }, .. } => format!("{role} {name}"),
-        }
-    }
-}
-
-/// What a request needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
-    /// A join token, which the request carries itself.
-    Token,
-    /// A right.
-    Right(Action),
 }
 
 /// What stands before every request.

@@ -1,9 +1,9 @@
 //! The places where the API is served: bound first, served once everything is ready, and more of them while the host runs.
 
-use super::access::Caller;
 use super::serve::Greeter;
+use crate::addresses::listen_text;
 use crate::cluster::Cluster;
-use crate::control::listen_text;
+use crate::http::caller::Caller;
 use crate::limits::STOP_WAIT;
 use axum::Router;
 use axum::extract::connect_info::IntoMakeServiceWithConnectInfo;

@@ -1,8 +1,10 @@
 //! One function per path and method. Each asks `control` and gives back what it says.
 
-use super::access::{Caller, Need, check, to_the_end};
-use super::{Input, Options};
+use super::access::{check, to_the_end};
 use crate::control::Control;
+use crate::http::caller::Caller;
+use crate::http::input::{Input, Options};
+use crate::http::rights::Need;
 use api::types::{
     AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
     CertificateRequest, CertificatesView, ChangeDisk, ChangeSettings, ConfirmAuthority, ConfirmHost,

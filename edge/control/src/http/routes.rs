@@ -3,18 +3,29 @@
 //! The table is all that the router serves and all that `access` asks, so a route without a right cannot be written. A
 //! handler's own path stands beside it for the OpenAPI document, and both must agree.
 
-use super::access::Need;
-use super::{Document, handlers, metrics};
+use super::rights::{Need, Rights};
+use super::{handlers, metrics};
 use crate::control::Control;
 use axum::Json;
-use axum::http::Method;
 use axum::routing::{MethodRouter, get};
-use std::collections::BTreeMap;
+use failure::Failure;
 use std::sync::{Arc, OnceLock};
 use trust::Action::{self, ActAsHost, ChangeCluster, ChangeDisk, GiveCertificates, Operate, See};
 use utoipa::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
+
+/// The document's head; the paths come from the handlers.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Drystone",
+        description = "Virtual disks on the local disks of Linux hosts. Errors are JSON: code, error, hint.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    components(schemas(Failure))
+)]
+struct Document;
 
 /// One route.
 pub(super) struct Route {
@@ -156,27 +167,10 @@ async fn openapi() -> Json<&'static utoipa::openapi::OpenApi> {
     Json(document())
 }
 
-/// What each route needs.
-#[derive(Debug, Default)]
-pub struct Rights(BTreeMap<(&'static str, &'static str), Need>);
-
-impl Rights {
-    /// What a request needs, by the path of its route. What is not served is answered to those alone who could be answered
-    /// anything: to whoever may see where it would only be read, else to whoever changes the cluster.
-    pub fn need(&self, method: &Method, path: Option<&str>) -> Need {
-        let is_read = [Method::GET, Method::HEAD].contains(method);
-        let method = if is_read { "GET" } else { method.as_str() };
-        let known = path.and_then(|path| self.0.get(&(method, path)));
-        match known {
-            Some(need) => *need,
-            None => Need::Right(if is_read { See } else { ChangeCluster }),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::Method;
 
     #[test]
     fn every_route_of_the_document_is_in_the_table_and_the_other_way_round() {

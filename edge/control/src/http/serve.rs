@@ -3,8 +3,8 @@
 //! With TLS a handshake of one client never keeps another waiting, and who does not get through it costs little: a bounded
 //! number of connections, each for a bounded time. Must never hand a connection on without saying whose it is.
 
-use super::access::Caller;
 use crate::cluster::Cluster;
+use crate::http::caller::Caller;
 use crate::limits::{
     API_CONNECTIONS_MAX, API_GREETING_WAIT, API_GREETINGS_MAX, API_STRANGER_WAIT, API_STRANGERS_MAX,
 };
@@ -13,7 +13,7 @@ use axum::serve::{IncomingStream, Listener};
 use engine::Complaints;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -212,9 +212,4 @@ impl Connected<IncomingStream<'_, UnixListener>> for Caller {
     fn connect_info(_: IncomingStream<'_, UnixListener>) -> Caller {
         Caller::Local
     }
-}
-
-/// An address to listen at, as others reach it: with the address that they know where it is every one.
-pub fn address_of(listen: SocketAddr, known: IpAddr) -> SocketAddr {
-    if listen.ip().is_unspecified() { SocketAddr::new(known, listen.port()) } else { listen }
 }

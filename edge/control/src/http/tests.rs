@@ -1,7 +1,7 @@
 //! The API over a unix socket, as clients see it: statuses, bodies, refusals, the document and the metrics.
 
-use super::*;
 use crate::fake;
+use crate::limits::BODY_BYTES_MAX;
 use api::client::Client;
 use http_body_util::Full;
 use serde_json::{Value, json};

@@ -4,8 +4,7 @@
 //! is the node's.
 
 use super::secure::{Secure, SecureError};
-use crate::client::is_passing;
-use crate::ring::{Message as Vectors, Ring, Socket, Until};
+use crate::ring::{Message as Vectors, Ring, Socket, Until, is_passing};
 use base::{HostId, NodeId, Pool};
 use frontends::IoVec;
 use std::io::{self, Read};

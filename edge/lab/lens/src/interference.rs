@@ -5,20 +5,23 @@
 //! more latency with the same pattern and the same outstanding I/Os. A verdict needs a single possible cause.
 
 mod correlation;
+mod evidence;
 mod figures;
 mod grid;
+mod relation;
 mod words;
 
 use iostats::Operations;
-use serde::Serialize;
 
 use crate::capture::Capture;
 use crate::window::Window;
+use evidence::{effect_of, evidence};
 use figures::{EFFECT_MIN, Level};
 use grid::{Grid, Row};
 
 pub use correlation::Correlation;
 pub use figures::{Change, Figures, PATTERN_MOVED, Role};
+pub use relation::{Incident, Interference, Relation, RelationKind, Verdict};
 
 /// Changes of level smaller than this are none (10 %).
 const CUT_MIN: f64 = 0.10;
@@ -30,77 +33,6 @@ const LITTLE: f64 = 0.25;
 const CHANCE_MAX: f64 = 0.25;
 /// Events that are looked at; a capture with more is too restless for this.
 const EVENTS_MAX: usize = 200;
-
-/// What a capture tells of interference between its disks.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Interference {
-    /// Times at which some disk changed, in order.
-    pub events: Vec<Incident>,
-    /// Pairs of which something is known, in order of disks.
-    pub relations: Vec<Relation>,
-    /// What it comes to.
-    pub verdict: Verdict,
-    /// The same in words.
-    pub sentences: Vec<String>,
-}
-
-/// What it comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// At least one disk slows another: see [`Interference::relations`].
-    Interference,
-    /// Disks changed, and no other got less or more by it.
-    NoInterference,
-    /// Nothing can be concluded: one disk alone, nothing that changed, several possible causes, or no latencies.
-    CannotTell,
-}
-
-/// A time at which some disk changed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Incident {
-    /// In seconds after the capture began.
-    pub at_s: f64,
-    /// All disks, in their order.
-    pub changes: Vec<Change>,
-}
-
-/// What is known of two disks.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Relation {
-    /// Index of the first disk: the cause, if there is one.
-    pub one: usize,
-    /// Index of the second: the victim, if there is one.
-    pub other: usize,
-    /// What it is.
-    pub kind: RelationKind,
-    /// By how much the second became slower by the first, as a logarithm of a ratio; 0 if it did not.
-    pub effect: f64,
-    /// By how much the first became slower by the second; none where that was never seen.
-    pub effect_back: Option<f64>,
-    /// How closely the second's latency follows the first's load.
-    pub follows: Option<Correlation>,
-}
-
-/// How two disks stand to each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RelationKind {
-    /// The first slows the second, and not, or much less, the other way round.
-    CauseAndVictim,
-    /// Each slows the other.
-    Mutual,
-    /// Whether one slows the other cannot be told: see the sentences.
-    Unclear,
-}
-
-/// What one disk's change did to another, at one event.
-#[derive(Debug, Clone, Copy)]
-struct Evidence {
-    event: usize,
-    /// Above 0 when the other got less from a change that can do harm, or more from one that gives relief.
-    effect: f64,
-}
 
 /// Finds out who slows whom.
 pub fn interference(capture: &Capture) -> Interference {
@@ -187,59 +119,8 @@ fn incidents(grid: &Grid) -> Vec<Incident> {
             Incident { at_s: grid.at_s(border[1]), changes }
         })
         // What no disk shows as a change was noise.
-        .filter(|event: &Incident| event.changes.iter().any(|change| is_change(change.role)))
+        .filter(|event: &Incident| event.changes.iter().any(|change| change.role.is_change()))
         .collect()
-}
-
-fn is_change(role: Role) -> bool {
-    !matches!(role, Role::Absent | Role::Same | Role::Unsure)
-}
-
-/// May a change of this kind take something from others?
-fn may_harm(role: Role) -> bool {
-    matches!(role, Role::Started | Role::MoreLoad | Role::OtherPattern)
-}
-
-/// May it give something back?
-fn may_relieve(role: Role) -> bool {
-    matches!(role, Role::Stopped | Role::LessLoad | Role::OtherPattern)
-}
-
-/// The only disk for which this holds at an event.
-fn only(event: &Incident, holds: impl Fn(Role) -> bool) -> Option<usize> {
-    let mut found = event.changes.iter().filter(|change| holds(change.role));
-    let first = found.next()?;
-    found.next().is_none().then_some(first.disk)
-}
-
-/// What the changes of `cause` did to `victim`, where nobody else can have done it.
-fn evidence(events: &[Incident], cause: usize, victim: usize) -> Vec<Evidence> {
-    let changed = |role| may_harm(role) || may_relieve(role);
-    let mut all = Vec::new();
-    for (index, event) in events.iter().enumerate() {
-        let change = &event.changes[victim];
-        let effect = match change.role {
-            Role::Slower if only(event, may_harm) == Some(cause) => change.effect,
-            Role::Faster if only(event, may_relieve) == Some(cause) => -change.effect,
-            Role::Same if only(event, changed) == Some(cause) => 0.0,
-            _ => continue,
-        };
-        all.push(Evidence { event: index, effect });
-    }
-    all
-}
-
-/// The mean effect, and whether at least half of the evidence shows one.
-fn effect_of(evidence: &[Evidence]) -> Option<f64> {
-    if evidence.is_empty() {
-        return None;
-    }
-    let seen = evidence.iter().filter(|one| one.effect >= EFFECT_MIN).count();
-    if seen * 2 <= evidence.len() && seen > 0 {
-        // Sometimes it did and at least as often it did not.
-        return Some(f64::NAN);
-    }
-    Some(evidence.iter().map(|one| one.effect).sum::<f64>() / evidence.len() as f64)
 }
 
 fn relation(grid: &Grid, events: &[Incident], one: usize, other: usize) -> Option<Relation> {
@@ -304,7 +185,7 @@ fn is_unexplained(event: &Incident, relations: &[Relation]) -> bool {
 
 /// True when one disk changed what it asks for and another, busy all the while, did not feel it.
 fn shows_independence(event: &Incident) -> bool {
-    let changed = event.changes.iter().any(|change| may_harm(change.role) || may_relieve(change.role));
+    let changed = event.changes.iter().any(|change| change.role.may_harm() || change.role.may_relieve());
     changed && event.changes.iter().any(|change| change.role == Role::Same)
 }
 

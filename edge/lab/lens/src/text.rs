@@ -2,6 +2,7 @@
 
 mod heat_map;
 mod profile;
+mod table;
 
 use iostats::{Kind, Operations};
 use statistics::words::{milliseconds, number, percent, rate};
@@ -10,6 +11,7 @@ use crate::analysis::Analyzed;
 use crate::capture::{Capture, Disk};
 use crate::interference::interference;
 use crate::surface::duration;
+use table::table;
 
 pub use heat_map::heat_map;
 pub use profile::profile;
@@ -134,24 +136,6 @@ fn coarse_percentile(counts: &[u64], q: f64) -> Option<String> {
         Some(&limit) => format!("≤{}", duration(ns(limit))),
         None => format!(">{}", duration(ns(limits[limits.len() - 1]))),
     })
-}
-
-/// Columns as wide as they need: the first to the left, the others to the right.
-fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let cell = |row: &[String], column: usize| row.get(column).map_or(0, |text| text.chars().count());
-    let widths: Vec<usize> =
-        (0..columns).map(|column| rows.iter().map(|row| cell(row, column)).max().unwrap_or(0)).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (text, &width))| match column {
-            0 => format!("{text:<width$}"),
-            _ => format!("{text:>width$}"),
-        });
-        let line = cells.collect::<Vec<String>>().join("  ");
-        text += &format!("  {}\n", line.trim_end());
-    }
-    text
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@
 mod detect;
 mod fields;
 mod fio;
+mod format;
 mod kernel;
+mod lines;
 mod order;
 mod pairing;
 mod tables;
@@ -18,101 +20,17 @@ use statistics::words::counted;
 
 use crate::error::{ReadError, quoted};
 use crate::event::Event;
+use lines::{Found, LineOutcome, Lines};
 use order::Order;
 
 pub use detect::detect;
+pub use format::Format;
+pub use lines::DISKS_MAX;
 
 /// No line is longer; what is beyond is not looked at.
 pub const LINE_BYTES_MAX: usize = 16 << 10;
-/// Disks that are told apart; I/Os of further ones are dropped and counted.
-pub const DISKS_MAX: usize = 16_384;
 /// I/Os that wait to be put in order, unless a caller asks for fewer: what comes later than so many others is dropped.
 pub const ORDER_MAX: usize = 65_536;
-/// Characters of a disk's name that are looked at.
-const NAME_MAX: usize = 128;
-
-/// A form of trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Format {
-    /// `blkparse`'s text.
-    Blkparse,
-    /// Block tracepoints as `trace_pipe`, `trace` and `perf script` print them.
-    Tracepoints,
-    /// fio's log of latencies, one line an I/O.
-    FioLatency,
-    /// fio's iolog, version 2 or 3.
-    FioIolog,
-    /// The table of the MSR Cambridge traces.
-    Msr,
-    /// The table of the Tencent CBS traces.
-    Tencent,
-    /// The table of the Alibaba block traces.
-    Alibaba,
-    /// bcc's `biosnoop`.
-    Biosnoop,
-}
-
-impl Format {
-    /// All that there are.
-    pub const ALL: [Format; 8] = [
-        Format::Blkparse,
-        Format::Tracepoints,
-        Format::FioLatency,
-        Format::FioIolog,
-        Format::Msr,
-        Format::Tencent,
-        Format::Alibaba,
-        Format::Biosnoop,
-    ];
-
-    /// A name for commands: "blkparse".
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Blkparse => "blkparse",
-            Format::Tracepoints => "tracepoints",
-            Format::FioLatency => "fio-latency",
-            Format::FioIolog => "fio-iolog",
-            Format::Msr => "msr",
-            Format::Tencent => "tencent",
-            Format::Alibaba => "alibaba",
-            Format::Biosnoop => "biosnoop",
-        }
-    }
-
-    /// As what a line is read: "a line of blkparse".
-    fn line(self) -> &'static str {
-        match self {
-            Format::Blkparse => "a line of blkparse",
-            Format::Tracepoints => "a line of kernel tracepoints",
-            Format::FioLatency => "a line of fio's latency log of single I/Os",
-            Format::FioIolog => "a line of fio's iolog",
-            Format::Msr => "a line of an MSR Cambridge trace",
-            Format::Tencent => "a line of a Tencent block trace",
-            Format::Alibaba => "a line of an Alibaba block trace",
-            Format::Biosnoop => "a line of bcc's biosnoop",
-        }
-    }
-
-    /// How a line of it looks.
-    fn shape(self) -> &'static str {
-        match self {
-            Format::Blkparse => "8,0 3 1 0.000000123 697 D W 223490 + 8 [process]",
-            Format::Tracepoints => {
-                "process-697 [001] ..... 1.234567: block_rq_issue: 8,0 W 4096 () 223490 + 8 [process]"
-            }
-            Format::FioLatency => {
-                "ms, ns, direction, bytes, offset: write it with log_offset=1 and without log_avg_msec"
-            }
-            Format::FioIolog => "file action [offset length], in version 3 after a time in us",
-            Format::Msr => "time in 100 ns,host,disk,Read or Write,offset,bytes,latency in 100 ns",
-            Format::Tencent => "seconds,sector,sectors,0 or 1,volume",
-            Format::Alibaba => "device,R or W,offset,bytes,time in us",
-            Format::Biosnoop => "TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)",
-        }
-    }
-}
-
 /// How a trace was read, and what was dropped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TraceSummary {
@@ -168,67 +86,6 @@ pub struct Dropped {
     pub line: u64,
     /// What it says, cut short.
     pub text: String,
-}
-
-/// An I/O on the trace's own clock.
-#[derive(Debug, Clone, Copy)]
-struct Raw {
-    at_ns: i128,
-    event: Event,
-}
-
-/// What a line was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LineOutcome {
-    /// An I/O or a step of one.
-    Used,
-    /// Nothing about an I/O: a heading, a comment, a step that is not needed.
-    Ignored,
-    /// Something that cannot be used.
-    Dropped(&'static str),
-}
-
-/// What reads the lines of one form of trace.
-trait Lines: std::fmt::Debug {
-    /// Takes a line.
-    fn line(&mut self, line: &str, found: &mut Found) -> LineOutcome;
-    /// There are no more lines.
-    fn end(&mut self, found: &mut Found) {
-        let _ = found;
-    }
-}
-
-/// What lines gave: I/Os, and names of disks.
-#[derive(Debug, Default)]
-struct Found {
-    raw: Vec<Raw>,
-    names: Vec<String>,
-    places: rustc_hash::FxHashMap<String, u32>,
-    unfinished: u64,
-    notes: Vec<String>,
-}
-
-impl Found {
-    /// The index of a disk; nothing when there are too many.
-    fn disk(&mut self, name: &str) -> Option<u32> {
-        let end = name.char_indices().nth(NAME_MAX).map_or(name.len(), |(end, _)| end);
-        let name = &name[..end];
-        if let Some(&place) = self.places.get(name) {
-            return Some(place);
-        }
-        if self.names.len() >= DISKS_MAX {
-            return None;
-        }
-        let place = self.names.len() as u32;
-        self.places.insert(name.to_owned(), place);
-        self.names.push(name.to_owned());
-        Some(place)
-    }
-
-    fn event(&mut self, at_ns: i128, event: Event) -> LineOutcome {
-        self.raw.push(Raw { at_ns, event });
-        LineOutcome::Used
-    }
 }
 
 /// A trace that comes line by line: for live tracing. For a whole text there is [`read`].

@@ -10,20 +10,9 @@ mod series;
 pub use dump::{Dump, DumpDisk, DumpHistogram, read_dumps};
 pub use series::{Counting, SeriesError, capture};
 
-use iostats::Operations;
-
 /// True for the beginning of a text that `vscsiStats` printed, with or without `-c`.
 pub fn is_dump(head: &str) -> bool {
     head.lines().any(|line| line.contains("Histogram: ") && line.contains("virtual machine worldGroupID"))
-}
-
-/// The kind and operations of a title, as `vscsiStats` prints it.
-fn titled(title: &str) -> Option<(iostats::Kind, Operations)> {
-    iostats::Kind::ALL.into_iter().find_map(|kind| {
-        let operations =
-            Operations::ALL.into_iter().find(|&operations| kind.title(operations) == title.trim())?;
-        Some((kind, operations))
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What an experiment measured: its cells, each with its runs, and what was concluded.
 
-use crate::Run;
+use crate::expected::Expected;
+use crate::run::Run;
 use serde::{Deserialize, Serialize};
 use statistics::compare::{Better, Comparison};
 use statistics::{Histogram, words};
@@ -168,15 +169,4 @@ impl ComparedFigure {
             ComparedFigure::MeanLatency | ComparedFigure::P99Latency => words::milliseconds(value / 1e3),
         }
     }
-}
-
-/// An expectation, and what came of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Expected {
-    /// The expectation in words.
-    pub text: String,
-    /// The measured figure; none if nothing was measured.
-    pub measured: Option<f64>,
-    /// Whether it holds.
-    pub holds: bool,
 }

@@ -1,8 +1,8 @@
 //! Doubts about a stage's figures: what a reader must know before using them.
 
-use crate::{Ended, GroupRun, Interval, StageRun, Stall};
+use crate::run::{Ended, GroupRun, Interval, StageRun, Stall};
 use serde::{Deserialize, Serialize};
-use statistics::{Histogram, little, samples, words};
+use statistics::{Histogram, doubts, little, words};
 
 /// What a finding is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -328,13 +328,13 @@ impl StageRun {
         if self.is_scheduled() {
             return;
         }
-        let doubts = samples::doubts(&self.ios_by_second());
+        let doubts = doubts::doubts(&self.ios_by_second());
         if let Some(noise) = doubts.noise {
             let text = format!(
                 "IOPS vary by {} of their mean from second to second (limit {}). To show small differences, run longer or on a quieter \
                  machine",
                 words::percent(noise),
-                words::percent(samples::NOISE_WITHIN_MAX)
+                words::percent(doubts::NOISE_WITHIN_MAX)
             );
             found.push(Finding { kind: FindingKind::Noise, serious: false, text });
         }

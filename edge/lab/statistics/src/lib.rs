@@ -5,6 +5,7 @@
 //! Must never take a clock, a file, or randomness that is not seeded by its arguments.
 
 pub mod compare;
+pub mod doubts;
 pub mod fairness;
 pub mod knee;
 pub mod limit;

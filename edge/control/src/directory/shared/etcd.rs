@@ -7,8 +7,8 @@ use super::record::{
     AUTHORITIES, Authorities, CLUSTER, ClusterLevel, ClusterSettings, LEVEL, OURS, SETTINGS, check_level,
 };
 use super::{Attendees, Beat, Change, Changes, Contents, Copied, Entry, Heard, Outcome};
-use crate::control::blocking;
 use crate::limits::{DIRECTORY_WAIT, WATCH_WAIT};
+use crate::system::blocking;
 use base::ClusterId;
 use etcd::{Committed, Error, Etcd, News, Options, Record};
 use failure::{Code, Failure};

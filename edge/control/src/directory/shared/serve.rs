@@ -1,9 +1,9 @@
 //! The directory over HTTP, for the other processes of this machine: on a unix socket of its owner alone.
 
 use super::{Attendees, Beat, Change, Changes, Entry, Outcome, Store};
-use crate::control::blocking;
-use crate::http::Options;
+use crate::http::input::Options;
 use crate::limits::SHARED_BODY_BYTES_MAX;
+use crate::system::blocking;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::routing::{get, post};
 use axum::{Json, Router};

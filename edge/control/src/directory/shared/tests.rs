@@ -4,6 +4,7 @@ use super::record::Authorities;
 use super::*;
 use ::cluster::Level;
 use ::etcd::testing::Members;
+use base::ClusterId;
 use base::HostId;
 use failure::Code;
 use serde_json::json;

@@ -76,6 +76,23 @@ pub enum Role {
     Unsure,
 }
 
+impl Role {
+    /// Whether something changed, and surely.
+    pub(super) fn is_change(self) -> bool {
+        !matches!(self, Role::Absent | Role::Same | Role::Unsure)
+    }
+
+    /// May a change of this kind take something from others?
+    pub(super) fn may_harm(self) -> bool {
+        matches!(self, Role::Started | Role::MoreLoad | Role::OtherPattern)
+    }
+
+    /// May it give something back?
+    pub(super) fn may_relieve(self) -> bool {
+        matches!(self, Role::Stopped | Role::LessLoad | Role::OtherPattern)
+    }
+}
+
 /// A disk at an event.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {

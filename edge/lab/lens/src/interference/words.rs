@@ -2,10 +2,9 @@
 
 use statistics::words::{milliseconds, number, percent};
 
+use super::evidence::evidence;
 use super::figures::{Change, EFFECT_MIN, Role};
-use super::{
-    Incident, Interference, Relation, RelationKind, Verdict, evidence, is_change, may_harm, may_relieve, only,
-};
+use super::relation::{Incident, Interference, Relation, RelationKind, Verdict};
 
 pub(super) fn sentences(found: &Interference, names: &[&str]) -> Vec<String> {
     let mut sentences: Vec<String> =
@@ -16,7 +15,7 @@ pub(super) fn sentences(found: &Interference, names: &[&str]) -> Vec<String> {
     };
     for event in &found.events {
         // What a relation does not tell of.
-        if !event.changes.iter().any(|change| is_change(change.role) && told(change)) {
+        if !event.changes.iter().any(|change| change.role.is_change() && told(change)) {
             sentences.push(of_event(event, names));
         }
     }
@@ -154,9 +153,9 @@ fn of_relation(relation: &Relation, events: &[Incident], names: &[&str]) -> Stri
 /// Why nothing is known of what the victim does to the cause.
 fn not_seen(relation: &Relation, events: &[Incident], names: &[&str]) -> String {
     let (cause, victim) = (names[relation.one], names[relation.other]);
-    let changed = |role| may_harm(role) || may_relieve(role);
+    let changed = |role: Role| role.may_harm() || role.may_relieve();
     let unsure = events.iter().find(|event| {
-        only(event, changed) == Some(relation.other) && event.changes[relation.one].role == Role::Unsure
+        event.only(changed) == Some(relation.other) && event.changes[relation.one].role == Role::Unsure
     });
     match unsure {
         Some(event) => {
@@ -203,14 +202,14 @@ fn of_event(event: &Incident, names: &[&str]) -> String {
     let named = |holds: &dyn Fn(Role) -> bool| -> Vec<&str> {
         event.changes.iter().filter(|change| holds(change.role)).map(|change| names[change.disk]).collect()
     };
-    let changed = named(&|role| may_harm(role) || may_relieve(role));
+    let changed = named(&|role: Role| role.may_harm() || role.may_relieve());
     let affected = named(&|role| matches!(role, Role::Slower | Role::Faster));
     let unclear = named(&|role| role == Role::Unclear);
     let at = format!("At {} s", number(event.at_s));
     let what: Vec<String> = event
         .changes
         .iter()
-        .filter(|change| is_change(change.role))
+        .filter(|change| change.role.is_change())
         .map(|change| {
             let (before, after) = (iops(change.before.iops), iops(change.after.iops));
             let name = names[change.disk];

@@ -7,7 +7,7 @@ use crate::analysis::Profile;
 use crate::event::Action;
 use crate::surface::duration;
 
-use super::table;
+use super::table::table;
 
 /// Sizes that are listed.
 const SIZES: usize = 8;

@@ -3,7 +3,8 @@
 use crate::error::{ReadError, quoted};
 
 use super::fields::{is_device, whole};
-use super::{Format, fio, kernel};
+use super::format::Format;
+use super::{fio, kernel};
 
 /// Lines that are looked at.
 pub(super) const LINES: usize = 200;

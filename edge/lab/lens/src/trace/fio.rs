@@ -3,7 +3,7 @@
 use crate::event::{Action, Event};
 
 use super::fields::whole;
-use super::{Found, LineOutcome, Lines};
+use super::lines::{Found, LineOutcome, Lines};
 
 /// `ms, latency in ns, direction, bytes, offset[, priority[, …]]`: the time is that of the completion.
 #[derive(Debug, Default)]

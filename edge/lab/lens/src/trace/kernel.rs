@@ -8,8 +8,8 @@ use statistics::words::counted;
 use crate::event::Action;
 
 use super::fields::{decimal, is_device, rwbs, whole};
+use super::lines::{Found, LineOutcome, Lines};
 use super::pairing::{Pairing, Range};
-use super::{Found, LineOutcome, Lines};
 
 /// What a line says of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use crate::event::Event;
 
-use super::Raw;
+use super::lines::Raw;
 
 /// Holds back a bounded number of I/Os, so that what stands a little out of order comes in order.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::event::{Action, Event};
 
 use super::fields::SECTOR;
-use super::{Found, LineOutcome};
+use super::lines::{Found, LineOutcome};
 
 /// I/Os that are under way at a time; the oldest is given on unfinished when there are more.
 const UNDER_WAY_MAX: usize = 65_536;

@@ -3,7 +3,7 @@
 use crate::event::{Action, Event};
 
 use super::fields::{SECTOR, decimal, rwbs, whole};
-use super::{Found, LineOutcome, Lines};
+use super::lines::{Found, LineOutcome, Lines};
 
 /// No I/O is larger, in bytes (2 TiB): what says so is no I/O.
 const BYTES_MAX: u64 = 1 << 41;

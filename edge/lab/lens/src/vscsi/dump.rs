@@ -7,8 +7,6 @@ use std::borrow::Cow;
 
 use crate::error::{ReadError, quoted};
 
-use super::titled;
-
 /// Dumps in one text; a day at one a second.
 const DUMPS_MAX: usize = 86_400;
 /// Disks in one dump.
@@ -285,4 +283,13 @@ fn read_block(
     let wrapped = kind == Kind::Interarrival && max > INTERARRIVAL_US_MAX;
     let known = |value| (count > 0 && !wrapped).then_some(value);
     Ok(DumpHistogram { kind, operations, min: known(min), max: known(max), mean: known(mean), count, counts })
+}
+
+/// The kind and operations of a title, as `vscsiStats` prints it.
+fn titled(title: &str) -> Option<(Kind, Operations)> {
+    Kind::ALL.into_iter().find_map(|kind| {
+        let operations =
+            Operations::ALL.into_iter().find(|&operations| kind.title(operations) == title.trim())?;
+        Some((kind, operations))
+    })
 }

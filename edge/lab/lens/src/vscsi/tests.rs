@@ -2,6 +2,7 @@
 
 use super::*;
 use base::{Instant, Random};
+use iostats::Operations;
 use iostats::{Kind, Operation, Recorder, Statistics};
 use proptest::prelude::*;
 

@@ -6,8 +6,8 @@
 use statistics::little::{Side, side_of, whole_multiple};
 use statistics::{fairness, words};
 
+use super::finding::{Code, Finding, RowName, Severity};
 use super::rows::{Row, distinct, grouped};
-use super::{Code, Finding, RowName, Severity};
 use crate::model::Tool;
 
 /// Throughputs this near to each other, while one tool has several times the outstanding, show that both saturate.

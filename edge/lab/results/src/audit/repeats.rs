@@ -3,11 +3,12 @@
 use statistics::fairness::fairness as fairness_of;
 use std::collections::BTreeMap;
 
-use statistics::samples::{NOISE_BETWEEN_MAX, NOISE_WITHIN_MAX, doubts, mean_of_runs};
+use statistics::doubts::{NOISE_WITHIN_MAX, doubts};
+use statistics::samples::{NOISE_BETWEEN_MAX, mean_of_runs};
 use statistics::words;
 
+use super::finding::{Code, Finding, RowName, Severity};
 use super::rows::Row;
-use super::{Code, Finding, RowName, Severity};
 use crate::model::{Direction, Tool};
 
 /// Tools whose results bear the names of their jobs.

@@ -1,6 +1,7 @@
 //! The rows that the audit looks at, and how they are grouped.
 
-use super::{Claims, RowName};
+use super::claims::Claims;
+use super::finding::RowName;
 use crate::model::{ResultSet, Run, Tool};
 use crate::pattern;
 use statistics::words;

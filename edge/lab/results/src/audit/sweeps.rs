@@ -4,8 +4,8 @@ use statistics::knee::{Objective, SweepPoint, sweep};
 use statistics::scaling::{ScalePoint, linearity, scalability};
 use statistics::words;
 
+use super::finding::{Code, Finding, Severity};
 use super::rows::{Row, distinct, grouped};
-use super::{Code, Finding, Severity};
 
 /// Fewer different numbers are no sweep.
 const POINTS_MIN: usize = 4;

@@ -2,8 +2,8 @@
 
 use statistics::words;
 
+use super::finding::{Code, Finding, Severity};
 use super::rows::Row;
-use super::{Code, Finding, Severity};
 
 const MIB: f64 = 1_048_576.0;
 const MB: f64 = 1e6;

@@ -1,5 +1,6 @@
 //! A folder of like form to HCIBench's.
 
+use super::folder::read_folder;
 use super::*;
 use crate::model::Latencies;
 

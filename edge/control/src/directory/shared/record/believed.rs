@@ -3,7 +3,8 @@
 //! No secret stands in them: of a token its hash, of an authority its certificate.
 
 use super::super::{Change, Entry};
-use super::level::{LEVEL, unread};
+use super::level::{LEVEL, read};
+use super::set;
 use base::HostId;
 use failure::Failure;
 use serde::{Deserialize, Serialize};
@@ -77,15 +78,6 @@ pub fn revoked_key(who: &Identity) -> String {
     }
 }
 
-/// The change that sets a record.
-///
-/// # Errors
-/// Never in practice: it is plain text.
-pub fn set(key: String, expected: u64, record: &impl Serialize) -> Result<Change, Failure> {
-    let value = serde_json::to_value(record).map_err(|error| Failure::failed("write a record", error))?;
-    Ok(Change { key, expected, value: Some(value) })
-}
-
 /// The key of a token's record.
 pub fn token_key(record: &TokenRecord) -> String {
     format!("{TOKENS}{}", record.id)
@@ -147,12 +139,4 @@ impl Believed {
         }
         revoked
     }
-}
-
-/// Reads one of these records.
-///
-/// # Errors
-/// When it makes no sense.
-pub fn read<T: serde::de::DeserializeOwned>(entry: &Entry) -> Result<T, String> {
-    serde_json::from_value(entry.value.clone()).map_err(|error| unread(&entry.key, error))
 }

@@ -185,6 +185,14 @@ impl Program {
     }
 }
 
+/// What a record says.
+///
+/// # Errors
+/// When it makes no sense.
+pub fn read<T: serde::de::DeserializeOwned>(entry: &Entry) -> Result<T, String> {
+    serde_json::from_value(entry.value.clone()).map_err(|error| unread(&entry.key, error))
+}
+
 /// Why a record cannot be read, and by whom: of another level, perhaps.
 pub fn unread(key: &str, why: impl std::fmt::Display) -> String {
     format!("the record {key} cannot be read by drystone {RELEASE}, which understands {OURS}: {why}")

@@ -1,0 +1,50 @@
+//! What answers API requests.
+
+use crate::cluster::{BeforeLock, Cluster};
+use crate::directory::HostStore;
+use crate::events::EventLog;
+use crate::http::doors::Doors;
+use crate::sampler::Sampler;
+use base::DiskId;
+use engine::EngineHandle;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// Everything that answers API requests.
+pub struct Control {
+    pub(super) engine: EngineHandle,
+    /// Where the API is served.
+    pub(super) doors: Arc<Doors>,
+    /// What this host keeps for itself.
+    pub(super) store: HostStore,
+    /// The cluster: of one, where this host stands alone.
+    pub cluster: Arc<Cluster>,
+    /// What happened here.
+    pub events: Arc<EventLog>,
+    pub(super) sampler: Arc<Sampler>,
+    pub(super) warnings: Mutex<Vec<String>>,
+    pub(super) changes: tokio::sync::Mutex<()>,
+    /// Disks that clients are kept from, and why.
+    pub(super) locks: Mutex<BTreeMap<DiskId, String>>,
+    /// Imports that are under way.
+    pub(super) imports: Mutex<BTreeMap<DiskId, Import>>,
+    /// Told when this host has left its cluster: its process ends then.
+    pub(super) left: tokio::sync::Notify,
+}
+
+/// A disk that clients are kept from, until it is [unlocked](Control::unlock).
+#[derive(Debug)]
+#[must_use]
+pub(super) struct LockedDisk {
+    pub(super) disk: DiskId,
+    pub(super) found: BeforeLock,
+}
+
+/// An import that is under way.
+#[derive(Debug)]
+pub(super) struct Import {
+    pub(super) export: String,
+    /// What is imported, for people.
+    pub(super) what: String,
+    pub(super) locked: LockedDisk,
+}

@@ -1,0 +1,241 @@
+//! What the control plane may ask of the engine, and what it says with that.
+//!
+//! Each command carries the place for its answer.
+
+use crate::error::EngineError;
+use crate::notice::Ticket;
+use crate::settings::{Endpoint, Fabric};
+use crate::state::{ClusterState, DiskState, HostState};
+use base::{ComponentId, DeviceId, DiskId, GroupId, NodeId};
+use cluster::Access;
+use diskgroup::Lost;
+use layout::Layout;
+use node::{DiskSpec, FoundDisk};
+use placement::{Percent, PlacedDisk, Policy, ReadLocality};
+use replication::Roster;
+use replication::owner::Committed;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Where an answer goes.
+pub type Answer<T> = oneshot::Sender<T>;
+
+/// What the control plane may ask.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "what each command says names its fields; `answer` is where the answer goes")]
+pub enum Command {
+    /// Opens (or first makes) a disk group. Devices in use by another process are refused.
+    OpenGroup { spec: GroupSpec, answer: Answer<Result<GroupId, EngineError>> },
+    /// Makes one more capacity device part of a group.
+    AddCapacity {
+        group: GroupId,
+        path: PathBuf,
+        file_size: Option<u64>,
+        create: Create,
+        answer: Answer<Result<DeviceId, EngineError>>,
+    },
+    /// Takes an empty capacity device out of its group, or (named by its log device) an empty group out of the host. Components
+    /// that stood on it when it failed are given up if that is said.
+    RemoveDevice { device: DeviceId, lost: Lost, answer: Answer<Result<(), EngineError>> },
+    /// All of the host.
+    Host { answer: Answer<HostState> },
+    /// Keeps clients from a disk. Any number of engines may be asked; each answers for its own clients.
+    Lock { disk: DiskId, lock: DiskLock, answer: Answer<Locking> },
+    /// Lets clients have a disk again.
+    Unlock { disk: DiskId, answer: Answer<()> },
+    /// The live state of one disk, or of all.
+    Disks { only: Option<DiskId>, answer: Answer<Vec<DiskState>> },
+    /// Disks that stand on the opened devices by the devices' own account (to rebuild a lost directory from).
+    Found { answer: Answer<Vec<FoundDisk>> },
+    /// What has to do with the cluster.
+    Cluster(Box<ClusterCommand>),
+    /// Stops: no new requests, waits for those under way, makes a checkpoint, ends the thread.
+    Stop { answer: Answer<()> },
+}
+
+impl Command {
+    /// What has to do with the cluster.
+    pub fn cluster(command: ClusterCommand) -> Command {
+        Command::Cluster(Box::new(command))
+    }
+}
+
+/// What the control plane may ask.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "what each command says names its fields; `answer` is where the answer goes")]
+pub enum ClusterCommand {
+    /// The nodes of the cluster, and where they listen.
+    Nodes { nodes: Vec<(NodeId, SocketAddr)> },
+    /// Begins to serve a disk of the cluster, or takes over what changed of it.
+    Open { disk: DiskRecord, record: (u64, Roster), answer: Answer<()> },
+    /// A disk is gone: its clients are detached. What stands of it stays.
+    Forget { disk: DiskId, answer: Answer<()> },
+    /// A disk's record was read, or changed.
+    Recorded { disk: DiskId, record: Option<(u64, Roster)> },
+    /// A disk's record could not be read.
+    FetchFailed { disk: DiskId },
+    /// A commit of a shard ended.
+    Committed { shard: u8, disk: DiskId, number: u64, committed: Committed },
+    /// Owns a disk that nobody owns, or whose owner is gone.
+    Claim { disk: DiskId },
+    /// The device of a component has room again.
+    Room { disk: DiskId, component: ComponentId },
+    /// The shard that owns a disk gives back what stands between its end, at `size`, and `end`. Refused where the disk is not
+    /// served, or is known with another size.
+    GiveBack { shard: u8, disk: DiskId, size: u64, end: u64, answer: Answer<Result<(), OrderFailure>> },
+    /// A request to a node about a component.
+    Component { node: NodeId, order: Order, answer: Answer<Result<(), OrderFailure>> },
+    /// A client that waits for a disk gets it, or is told why not.
+    Admit { ticket: Ticket, refusal: Option<String> },
+    /// A client loses its disk: its connection ends.
+    CutOff { ticket: Ticket },
+    /// Other hosts may connect from now on, at each shard's own port, encrypted; clients from elsewhere show a certificate of the
+    /// cluster, also at the endpoints that come along. Says where each shard listens.
+    Join {
+        fabric: Fabric,
+        tls: Arc<rustls::ServerConfig>,
+        endpoints: Vec<Endpoint>,
+        answer: Answer<Result<Vec<Option<SocketAddr>>, EngineError>>,
+    },
+    /// What is known of the cluster here.
+    State { answer: Answer<ClusterState> },
+}
+
+/// What may be done to a device that is not Drystone's yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Create {
+    /// Nothing: it must be formatted already.
+    Never,
+    /// Format it if it holds nothing (only zeroes where signatures stand).
+    IfBlank,
+    /// Format it whatever it holds, unless it belongs to another Drystone cluster or is in use.
+    Force,
+}
+
+/// The devices of one disk group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupSpec {
+    /// The log device; with no capacity devices, the one device for everything.
+    pub log: PathBuf,
+    /// The capacity devices, 0..=7.
+    pub capacity: Vec<PathBuf>,
+    /// Size of the log region in bytes; `None`: the whole log device, or when that is shared, a tenth of it (64 MiB to 16 GiB).
+    pub log_size: Option<u64>,
+    /// If a path does not exist: make a sparse file of this size. Only used with [`Create::IfBlank`] or `Force`.
+    pub file_size: Option<u64>,
+    /// What may be done to devices that hold no datastore yet.
+    pub create: Create,
+    /// A group whose log is lost: a new one is made of its other devices that are there. What stands on them is given up.
+    pub remake: Option<GroupId>,
+}
+
+/// A virtual disk as the directory records it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DiskRecord {
+    /// Its identity.
+    pub id: DiskId,
+    /// Its name: what clients attach to.
+    pub name: String,
+    /// Size in bytes, a multiple of 512.
+    pub size: u64,
+    /// Its rules.
+    pub policy: Policy,
+    /// The share that its devices set aside: the policy's, or less when that is a debt.
+    pub space_reservation: Percent,
+    /// Where its blocks stand. Component ids and devices are set.
+    pub layout: Layout,
+    /// The epoch of its last owner.
+    pub epoch: u32,
+    /// Whether clients may only read it.
+    pub read_only: bool,
+    /// Who may attach to it.
+    pub access: Access,
+}
+
+impl DiskRecord {
+    /// The disk as placement sees it.
+    pub fn placed(&self) -> PlacedDisk<'_> {
+        PlacedDisk {
+            id: self.id,
+            layout: &self.layout,
+            policy: &self.policy,
+            size: self.size,
+            space_reservation: self.space_reservation,
+            used_bytes: &[],
+        }
+    }
+
+    /// The disk as the node knows it.
+    pub(crate) fn spec(&self) -> DiskSpec {
+        DiskSpec {
+            id: self.id,
+            size: self.size,
+            layout: self.layout.clone(),
+            verify_checksums: self.policy.checksum,
+            reads_locally: self.policy.read_locality == ReadLocality::Local,
+            iops_limit: self.policy.iops_limit.map(|limit| u64::from(limit.get())),
+        }
+    }
+}
+
+/// What keeps clients from a disk for a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskLock {
+    /// Why, as the end of a sentence about the disk: `is being deleted`.
+    pub why: String,
+    /// The name of an export by which a client gets the disk all the same. Whoever is to have it is told the name.
+    pub export: Option<String>,
+    /// Whether the connections of clients that have the disk are ended. Otherwise a disk with clients is not locked.
+    pub ends_connections: bool,
+}
+
+/// What became of a request for a lock, with the clients that had the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locking {
+    /// It is locked. The connections of so many clients are being ended.
+    Locked(usize),
+    /// It is not: so many clients have the disk.
+    InUse(usize),
+}
+
+impl Locking {
+    /// A disk is locked when all engines have it so: where one of them has clients, the host has.
+    pub(crate) fn merged(all: Vec<Locking>) -> Locking {
+        let in_use = |one: &Locking| match one {
+            Locking::InUse(count) => *count,
+            Locking::Locked(_) => 0,
+        };
+        let ended = |one: &Locking| match one {
+            Locking::Locked(count) => *count,
+            Locking::InUse(_) => 0,
+        };
+        match all.iter().map(in_use).sum() {
+            0 => Locking::Locked(all.iter().map(ended).sum()),
+            count => Locking::InUse(count),
+        }
+    }
+}
+
+/// What a node is asked to do with a component of its own.
+#[derive(Debug, Clone)]
+pub enum Order {
+    /// Make it.
+    Create(wire::NewComponent),
+    /// Replace what is recorded of it.
+    Change(wire::NewComponent),
+    /// Delete it; fine if there is none.
+    Delete(ComponentId),
+}
+
+/// Why a node did not do it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum OrderFailure {
+    /// The node cannot be reached, or was lost before it answered: it may have done it.
+    #[error("it cannot be reached")]
+    Unreachable,
+    /// It refused.
+    #[error(transparent)]
+    Refused(#[from] wire::Refusal),
+}
