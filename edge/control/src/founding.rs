@@ -121,7 +121,7 @@ impl<'a> Founding<'a> {
         let folder = managed::folder_of(data_dir);
         let failed = managed::failed(&folder);
         if folder.spec().map_err(&failed)?.is_none() {
-            let spec = managed::spec(data_dir, place, (authority.cluster(), self.own.host), Vec::new());
+            let spec = managed::spec(data_dir, place, (authority.cluster(), self.own.host), Vec::new(), None);
             folder.run(&spec, &authority.certificate_pem()).map_err(&failed)?;
         }
         folder.set_endpoints(&self.place().endpoints).map_err(&failed)?;

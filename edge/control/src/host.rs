@@ -19,6 +19,7 @@ use base::HostId;
 use engine::{self, EngineError, Settings, Started};
 use failure::Failure;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::thread;
 use tokio::signal::unix::{SignalKind, signal};
@@ -60,7 +61,15 @@ pub fn run(path: &Path, force: bool, start_engine: StartEngine) -> Result<(), Fa
     let descriptors = engine::descriptors::raise_limit();
     tracing::debug!("at most {descriptors} descriptors are open at once");
     runtime()?.block_on(async {
-        let host = Host::start(config, start_engine).await?;
+        let mut told = told_to_stop()?;
+        let host = tokio::select! {
+            host = Host::start(config, start_engine) => host?,
+            // Nothing is served yet: it ends as if it were killed.
+            signal = &mut told => {
+                tracing::info!("stopped while it started: {signal}");
+                return Ok(());
+            }
+        };
         let view = host.control.host_view().await?;
         tracing::info!(
             "host {} serves {} disks: nbd at {}, api at {}",
@@ -69,22 +78,25 @@ pub fn run(path: &Path, force: bool, start_engine: StartEngine) -> Result<(), Fa
             view.nbd.join(" "),
             view.http.join(" ")
         );
-        host.serve_until_told().await
+        host.serve_until(told).await
     })
 }
 
-/// Completes when the process is asked to end.
+/// Completes when the process is asked to end, with what asked. From this call on, and not only once that is waited for, a signal does not
+/// end the process by itself.
 ///
 /// # Errors
 /// When signals cannot be received.
-pub async fn told_to_stop() -> Result<&'static str, Failure> {
+pub fn told_to_stop() -> Result<Pin<Box<dyn Future<Output = &'static str> + Send>>, Failure> {
     let failed = |error| Failure::failed("wait for signals", error);
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    tokio::select! {
-        _ = terminate.recv() => Ok("SIGTERM"),
-        _ = interrupt.recv() => Ok("Ctrl-C"),
-    }
+    Ok(Box::pin(async move {
+        tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "Ctrl-C",
+        }
+    }))
 }
 
 impl Host {
@@ -147,19 +159,19 @@ impl Host {
         Ok(host)
     }
 
-    /// Serves until a signal comes, the host leaves its cluster, or the engine ends by itself, which is a failure.
+    /// Serves until it is told to stop, the host leaves its cluster, or the engine ends by itself, which is a failure.
     ///
     /// # Errors
     /// When the engine ended by itself, or the cluster's records are not understood any more.
-    pub async fn serve_until_told(self) -> Result<(), Failure> {
+    pub async fn serve_until(self, told: impl Future<Output = &'static str>) -> Result<(), Failure> {
         let engine_gone = async {
             while !self.engine.is_finished() {
                 tokio::time::sleep(crate::limits::SAMPLE_PERIOD).await;
             }
         };
         tokio::select! {
-            signal = told_to_stop() => {
-                tracing::info!("stopping: {}", signal?);
+            signal = told => {
+                tracing::info!("stopping: {signal}");
                 self.stop().await
             }
             () = self.control.has_left() => {

@@ -52,12 +52,14 @@ pub fn believed_by_member(data_dir: &Path) -> Result<Option<String>, Failure> {
     read().map_err(failed(&folder))
 }
 
-/// What a host's member is started with: the first one of its cluster if there are no `others` (names, and URLs for members).
+/// What a host's member is started with: the first one of its cluster if there are no `others` (names, and URLs for members). `member`:
+/// its id, if the list of members has it already.
 pub fn spec(
     data_dir: &Path,
     place: MemberPlace,
     (cluster, host): (ClusterId, HostId),
     others: Vec<(String, String)>,
+    member: Option<u64>,
 ) -> Spec {
     let store = store_of(data_dir);
     let joins = !others.is_empty();
@@ -71,6 +73,7 @@ pub fn spec(
         joins,
         own: (store.certificate_file(), store.key_file()),
         allowed: trust::SHARED_NAME.to_owned(),
+        member,
     }
 }
 

@@ -72,12 +72,13 @@ pub async fn run(folder: &Path, count: usize, options: &DemoOptions, is_json: bo
     let server = axum::serve(listener, router(store).merge(orders));
     let server = tokio::spawn(async move { server.await });
     let demo = Demo { folder: folder.to_owned(), names, hosts: hosts.clone(), is_json };
+    let mut told = host::told_to_stop()?;
     let shown = tokio::select! {
         shown = demo.show(options) => shown,
-        signal = host::told_to_stop() => Err(Failure::new(Code::Failed, format!("ended by {}", signal?))),
+        signal = &mut told => Err(Failure::new(Code::Failed, format!("ended by {signal}"))),
     };
     if shown.is_ok() && !options.exit {
-        host::told_to_stop().await?;
+        told.await;
     }
     let ended = hosts.end().await;
     server.abort();

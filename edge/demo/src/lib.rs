@@ -48,15 +48,16 @@ pub fn run(options: &DemoOptions, json: bool, start_engine: StartEngine) -> Resu
     let config = config(&folder)?;
     host::runtime()?.block_on(async {
         let host = Host::start(config, start_engine).await?;
+        let mut told = host::told_to_stop()?;
         let shown = tokio::select! {
             shown = show(&host, &folder, options, json) => shown,
-            signal = host::told_to_stop() => Err(Failure::new(Code::Failed, format!("ended by {}", signal?))),
+            signal = &mut told => Err(Failure::new(Code::Failed, format!("ended by {signal}"))),
         };
         if shown.is_err() || options.exit {
             host.stop().await?;
             return shown;
         }
-        host.serve_until_told().await
+        host.serve_until(told).await
     })
 }
 

@@ -38,6 +38,10 @@ pub struct Spec {
     pub own: (PathBuf, PathBuf),
     /// A name that certificates of those must have who connect.
     pub allowed: String,
+    /// The id that the list of members gives it; nothing of the first member before it has answered. Data of a member with another id
+    /// are put aside at a start: that one was taken out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<u64>,
 }
 
 /// What a folder says.
@@ -151,6 +155,11 @@ impl Folder {
     /// When the file cannot be written.
     pub fn leave(&self) -> io::Result<()> {
         self.put(&self.wish_file(), &serde_json::to_vec_pretty(&Wish::Left)?)
+    }
+
+    /// Whose the data are: the id of the member, once it is known.
+    fn owner_file(&self) -> PathBuf {
+        self.path.join("data.member")
     }
 
     /// Writes a file as a whole or not at all.

@@ -75,7 +75,7 @@ impl Host {
         self.place.path().join(name)
     }
 
-    fn is_to_run(&self, before: &[(String, String)]) {
+    fn is_to_run(&self, before: &[(String, String)], member: Option<u64>) {
         let mut initial = before.to_vec();
         initial.push((self.name.clone(), url_of(self.peers)));
         let spec = Spec {
@@ -87,6 +87,7 @@ impl Host {
             joins: !before.is_empty(),
             own: (self.file("own.pem"), self.file("own-key.pem")),
             allowed: ALLOWED.to_owned(),
+            member,
         };
         let authorities = std::fs::read_to_string(self.file("authorities.pem")).expect("authorities");
         self.folder.run(&spec, &authorities).expect("room");
@@ -136,11 +137,11 @@ async fn join(etcd: &Etcd, host: &mut Host) {
     done("a member is added", || etcd.add_member(&url)).await;
     let members = done("members", || etcd.members()).await;
     let known = members.iter().filter_map(|one| Some((one.name.clone()?, one.peers.first()?.clone())));
-    host.is_to_run(&known.collect::<Vec<_>>());
+    let id = members.iter().find(|one| one.peers == [url_of(host.peers)]).expect("it was added").id;
+    host.is_to_run(&known.collect::<Vec<_>>(), Some(id));
     if host.supervisor.is_none() {
         host.keep();
     }
-    let id = members.iter().find(|one| one.peers == [url_of(host.peers)]).expect("it was added").id;
     done("it catches up", || etcd.promote_member(id)).await;
     let members = done("members", || etcd.members()).await;
     let voters = members.iter().filter(|one| !one.is_learner && one.name.is_some());
@@ -151,7 +152,7 @@ async fn join(etcd: &Etcd, host: &mut Host) {
 async fn one_member_becomes_three_and_a_lost_one_is_replaced() {
     let signer = Signer::new("one");
     let mut hosts: Vec<Host> = ["a", "b", "c", "d"].iter().map(|name| Host::new(name, &signer)).collect();
-    hosts[0].is_to_run(&[]);
+    hosts[0].is_to_run(&[], None);
     hosts[0].keep();
     let etcd = hosts[0].etcd(&[url_of(hosts[0].clients)]);
     put(&etcd, "first").await;
@@ -189,11 +190,42 @@ async fn one_member_becomes_three_and_a_lost_one_is_replaced() {
     put(&etcd, "fourth").await;
 }
 
+/// What a member knew that was taken out keeps nobody from becoming one again, though the host was told nothing in between.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_gets_another_place_starts_with_nothing_and_the_first_member_learns_its_id_while_it_runs()
+{
+    let signer = Signer::new("one");
+    let mut hosts: Vec<Host> = ["a", "b"].iter().map(|name| Host::new(name, &signer)).collect();
+    hosts[0].is_to_run(&[], None);
+    hosts[0].keep();
+    let etcd = hosts[0].etcd(&[url_of(hosts[0].clients)]);
+    put(&etcd, "first").await;
+    let first = done("members", || etcd.members()).await[0].id;
+    hosts[0].is_to_run(&[], Some(first));
+
+    join(&etcd, &mut hosts[1]).await;
+    let members = done("members", || etcd.members()).await;
+    let former = members.iter().find(|one| one.name.as_deref() == Some("b")).expect("it is one").id;
+    done("it is taken out", || etcd.remove_member(former)).await;
+    drop(hosts[1].supervisor.take());
+    etcd.set_endpoints(&[url_of(hosts[0].clients)]);
+    join(&etcd, &mut hosts[1]).await;
+    assert!(hosts[1].folder.path().join("data.left").exists(), "what the former one knew is put aside");
+    put(&etcd, "second").await;
+    let second = hosts[1].etcd(&[url_of(hosts[1].clients)]);
+    let found = done("all is there", || second.get("first")).await;
+    assert!(found.is_some());
+    let reports = hosts[0].reports.lock().expect("not broken").clone();
+    assert!(reports.is_empty(), "the first one was not started anew: {reports:?}");
+    let owner = std::fs::read_to_string(hosts[0].folder.path().join("data.member")).expect("it is known");
+    assert_eq!(owner, first.to_string());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_serves_those_alone_who_have_the_name_and_believes_other_authorities_when_told() {
     let (signer, other) = (Signer::new("one"), Signer::new("other"));
     let mut host = Host::new("a", &signer);
-    host.is_to_run(&[]);
+    host.is_to_run(&[], None);
     host.keep();
     let endpoints = [url_of(host.clients)];
     put(&host.etcd(&endpoints), "first").await;

@@ -336,6 +336,9 @@ fn domains(view: &View, spaces: &[DeviceSpace], found: &mut Vec<Finding>) {
         severity,
         subject: Subject::Cluster,
         cause,
-        remedy: format!("add devices in {more} more fault domains, or tolerate fewer failures"),
+        remedy: match more {
+            1 => "add devices in another fault domain, or tolerate fewer failures".to_owned(),
+            _ => format!("add devices in {more} more fault domains, or tolerate fewer failures"),
+        },
     });
 }

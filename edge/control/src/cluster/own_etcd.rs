@@ -14,7 +14,7 @@ use ::cluster::{Hosts, MemberStep, Seat, next_member_step};
 use api::types::{DirectoryMemberView, DirectoryView, MemberRole};
 use base::HostId;
 use etcd::Member;
-use etcd::process::{Supervisor, url_of};
+use etcd::process::{Spec, Supervisor, url_of};
 use failure::Failure;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -149,19 +149,30 @@ impl Cluster {
         let folder = managed::folder_of(&data_dir);
         let failed = managed::failed(&folder);
         let own = url_of(place.peers);
-        let (listed, runs) =
-            (members.iter().any(|one| one.peers.contains(&own)), folder.spec().map_err(&failed)?.is_some());
-        looks.gone = if listed || !runs { 0 } else { looks.gone + 1 };
+        let listed = members.iter().find(|one| one.peers.contains(&own));
+        let wished = folder.spec().map_err(&failed)?;
+        looks.gone = if listed.is_some() || wished.is_none() { 0 } else { looks.gone + 1 };
         let authorities = self.security()?.trust.anchors().to_pem();
-        if listed && !runs {
-            let known =
-                members.iter().filter_map(|one| Some((one.name.clone()?, one.peers.first()?.clone())));
-            let spec = managed::spec(&data_dir, place, (self.id, self.me), known.collect());
-            folder.run(&spec, &authorities).map_err(&failed)?;
-        } else if looks.gone >= MEMBER_GONE_LOOKS {
-            folder.leave().map_err(&failed)?;
+        match (listed, wished) {
+            (Some(listed), Some(wished)) if wished.member == Some(listed.id) => Ok(()),
+            // The first member, which had no id when it was started.
+            (Some(listed), Some(wished)) if wished.member.is_none() => {
+                folder.run(&Spec { member: Some(listed.id), ..wished }, &authorities)
+            }
+            // A new member: this host had none, or the one that it had was taken out meanwhile.
+            (Some(listed), _) => {
+                let others = members.iter().filter(|one| one.id != listed.id);
+                let known =
+                    others.filter_map(|one| Some((one.name.clone()?, one.peers.first()?.clone()))).collect();
+                folder.run(
+                    &managed::spec(&data_dir, place, (self.id, self.me), known, Some(listed.id)),
+                    &authorities,
+                )
+            }
+            (None, _) if looks.gone >= MEMBER_GONE_LOOKS => folder.leave(),
+            (None, _) => Ok(()),
         }
-        Ok(())
+        .map_err(&failed)
     }
 
     /// Has this host's member believe the authorities that the host believes. It starts anew for that: one member after another, and

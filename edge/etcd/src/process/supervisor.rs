@@ -1,6 +1,6 @@
 //! The process of a member, as its folder wishes it.
 
-use super::{Folder, PROGRAM, Spec, Wish, found, read_json};
+use super::{Folder, PROGRAM, Wish, found, read_json};
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 const LOOK_PERIOD: Duration = Duration::from_millis(250);
 /// How long the process may take to end before it is killed.
 const STOP_WAIT: Duration = Duration::from_secs(5);
-/// A process that ends by itself is started anew after this time; twice that after the next, and so on up to [`RETRY_MAX`].
+/// A process that ends by itself is started anew after this time; twice that after the next, and so on up to [`RETRY_MAX`]. One that ran
+/// for longer than that counts as the first.
 const RETRY_MIN: Duration = Duration::from_millis(500);
 /// The longest time before another start.
 const RETRY_MAX: Duration = Duration::from_secs(30);
@@ -58,8 +59,15 @@ impl Supervisor {
         let (stop, stopped) = channel();
         // A thread of its own, for the process is told to end when the thread that made it has ended.
         let thread = std::thread::Builder::new().name("etcd".to_owned()).spawn(move || {
-            let mut member =
-                Running { lock, report, child: None, started: None, retry: RETRY_MIN, due: Instant::now() };
+            let mut member = Running {
+                lock,
+                report,
+                child: None,
+                started: None,
+                since: Instant::now(),
+                retry: RETRY_MIN,
+                due: Instant::now(),
+            };
             member.keep(&stopped);
         })?;
         Ok(Supervisor { stop: Some(stop), thread: Some(thread) })
@@ -79,8 +87,18 @@ impl Drop for Supervisor {
 /// What a process was started with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Started {
-    spec: Spec,
+    words: Vec<String>,
     authorities: Option<String>,
+    member: Option<u64>,
+}
+
+impl Started {
+    /// Whether the process that was started with this is the one that is wished: the first member learns its id while it runs.
+    fn is(&self, wished: &Started) -> bool {
+        self.words == wished.words
+            && self.authorities == wished.authorities
+            && (self.member.is_none() || self.member == wished.member)
+    }
 }
 
 struct Running<R> {
@@ -88,6 +106,8 @@ struct Running<R> {
     report: R,
     child: Option<Child>,
     started: Option<Started>,
+    /// When it was started.
+    since: Instant,
     /// How long the next start waits if the process ends by itself.
     retry: Duration,
     /// When the process may be started.
@@ -116,19 +136,30 @@ impl<R: FnMut(String)> Running<R> {
         let folder = self.lock.folder.clone();
         let wished = match read_json(&folder.wish_file())? {
             None => None,
-            Some(Wish::Run(spec)) => Some(Started { spec: *spec, authorities: folder.believed()? }),
+            Some(Wish::Run(spec)) => Some(Started {
+                words: spec.words(&folder),
+                authorities: folder.believed()?,
+                member: spec.member,
+            }),
             Some(Wish::Left) => {
                 self.stop();
                 return put_data_aside(&folder);
             }
         };
-        if self.child.is_some() && self.started == wished {
+        let is_same =
+            self.started.as_ref().zip(wished.as_ref()).is_some_and(|(started, wished)| started.is(wished));
+        if self.child.is_some() && is_same {
+            if self.started != wished {
+                own_data(&folder, wished.as_ref().and_then(|wished| wished.member))?;
+                self.started = wished;
+            }
             return Ok(());
         }
         self.stop();
         let Some(wished) = wished.filter(|_| Instant::now() >= self.due) else { return Ok(()) };
-        self.child = Some(spawn(&wished.spec, &folder)?);
-        self.started = Some(wished);
+        own_data(&folder, wished.member)?;
+        self.child = Some(spawn(&wished.words, &folder)?);
+        (self.started, self.since) = (Some(wished), Instant::now());
         Ok(())
     }
 
@@ -137,6 +168,9 @@ impl<R: FnMut(String)> Running<R> {
         let Some(child) = &mut self.child else { return Ok(()) };
         let Some(status) = child.try_wait()? else { return Ok(()) };
         self.child = None;
+        if self.since.elapsed() > RETRY_MAX {
+            self.retry = RETRY_MIN;
+        }
         self.due = Instant::now() + self.retry;
         self.retry = (self.retry * 2).min(RETRY_MAX);
         let log = self.lock.folder.log();
@@ -165,14 +199,14 @@ impl<R: FnMut(String)> Running<R> {
     }
 }
 
-fn spawn(spec: &Spec, folder: &Folder) -> io::Result<Child> {
+fn spawn(words: &[String], folder: &Folder) -> io::Result<Child> {
     let log = folder.log();
     if std::fs::metadata(&log).is_ok_and(|log| log.len() > LOG_MAX) {
         std::fs::rename(&log, log.with_extension("log.old"))?;
     }
     let said = File::options().create(true).append(true).open(&log)?;
     let mut command = Command::new(PROGRAM);
-    command.args(spec.words(folder)).current_dir(folder.path()).stdin(Stdio::null());
+    command.args(words).current_dir(folder.path()).stdin(Stdio::null());
     command.stdout(said.try_clone()?).stderr(said);
     // SAFETY: `prctl` is a plain system call, allowed between fork and exec.
     unsafe {
@@ -195,9 +229,20 @@ fn spawn(spec: &Spec, folder: &Folder) -> io::Result<Child> {
 /// What a member knew that was taken out is of no use, and would keep the host from becoming one again.
 fn put_data_aside(folder: &Folder) -> io::Result<()> {
     let (data, aside) = (folder.data(), folder.path().join("data.left"));
-    if !data.exists() {
-        return Ok(());
+    if data.exists() {
+        found(std::fs::remove_dir_all(&aside))?;
+        std::fs::rename(data, aside)?;
     }
-    found(std::fs::remove_dir_all(&aside))?;
-    std::fs::rename(data, aside)
+    found(std::fs::remove_file(folder.owner_file())).map(drop)
+}
+
+/// Before a member is started, or once its id is known: the data are its own. Those of a former member of this host are put aside: it was
+/// taken out of the list, and this one has another place there.
+fn own_data(folder: &Folder, member: Option<u64>) -> io::Result<()> {
+    let Some(member) = member else { return Ok(()) };
+    let owner: Option<u64> = read_json(&folder.owner_file())?;
+    if owner.is_some_and(|owner| owner != member) {
+        put_data_aside(folder)?;
+    }
+    folder.put(&folder.owner_file(), &serde_json::to_vec(&member)?)
 }
