@@ -1,7 +1,7 @@
 //! The command line: what can be asked for, and how it is shown.
 //!
-//! Every command is a client of the API, but those that a [`Program`] does on its own machine. Everything that is shown can also be had as JSON. Failures go to the
-//! standard error output and decide the exit code.
+//! Every command is a client of the API, but those that a [`Program`] does on its own machine. Everything that is shown can also be
+//! had as JSON. Failures go to the standard error output and decide the exit code.
 
 mod arguments;
 mod attach;
