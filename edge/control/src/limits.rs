@@ -23,6 +23,8 @@ pub const STOP_WAIT: Duration = Duration::from_secs(5);
 pub const UNIX_PATH_MAX: usize = 107;
 /// How long a host waits for an answer of the shared directory before its outcome counts as unknown.
 pub const DIRECTORY_WAIT: Duration = Duration::from_secs(2);
+/// How long a change that got no answer is tried again: longer than etcd takes to choose a leader, one or two seconds.
+pub const COMMIT_WAIT: Duration = Duration::from_secs(4);
 /// How long a watch of the shared directory waits for a change before it says that there is none.
 pub const WATCH_WAIT: Duration = Duration::from_secs(10);
 /// Records of the shared directory; further ones are refused. Three of each disk, and hosts and policies.

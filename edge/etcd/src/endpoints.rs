@@ -1,7 +1,7 @@
 //! The members of etcd: one is asked until it does not answer, then the next.
 //!
 //! A connection of its own to each, so that which one answers is decided here and a member that is silent is left at once.
-//! Must never ask for a change twice.
+//! Must never ask for a change twice by itself ([`Endpoints::ask_once`]).
 
 use super::{Error, MEMBER_WAIT, Options, Tls};
 use etcd_client::{Certificate, Client, ConnectOptions, Identity, TlsOptions};

@@ -3,7 +3,8 @@
 //! One key of etcd for each record, below a prefix; a record's version is the revision of etcd that changed it last. What
 //! a record says is its writers' business, but for one that others can be bound to ([`Etcd::bind`]): where it is not as it
 //! was, somebody else's records stand, or none, and nothing is read or changed. Works with every etcd from 3.4 on: nothing newer is asked for. Must never
-//! repeat a change by itself: who gets no answer knows nothing, and [`Error`] of a [`Etcd::commit`] says just that.
+//! make a change twice: one is asked for again only where its comparisons fail once it has happened, and what cannot be found out is
+//! an [`Error`] of [`Etcd::commit`].
 
 mod clock;
 mod endpoints;
@@ -27,12 +28,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 use watch::Watch;
 
 /// How long one member of etcd may take to answer before the next one is asked.
 const MEMBER_WAIT: Duration = Duration::from_secs(1);
+/// Between two tries of a change that got no answer.
+const COMMIT_PAUSE: Duration = Duration::from_millis(100);
 /// Records read by one request; 10,000 disks of about 1 KiB would not fit into one answer of gRPC (4 MiB).
 const PAGE_RECORDS: i64 = 1_000;
 /// Changes of one transaction: `--max-txn-ops` of etcd is 128, and counts what is read on a conflict too.
@@ -320,17 +323,41 @@ impl Etcd {
         }
     }
 
-    /// Makes all changes, or none. Asked once, of one member.
+    /// Makes all changes, or none. Whoever does not answer is asked again, and the next member, for as long as `wait`: a
+    /// leader that ends takes its answers with it.
     ///
     /// # Errors
     /// [`Error::Refused`] and [`Error::TooMany`]: nothing was changed. Any other: it happened, or not, or it still may.
-    pub async fn commit(&self, changes: &[Change]) -> Result<Committed, Error> {
+    pub async fn commit(&self, changes: &[Change], wait: Duration) -> Result<Committed, Error> {
         if changes.len() > CHANGES_MAX {
             return Err(Error::TooMany(changes.len()));
         }
-        if !self.endpoints.is_fresh() {
-            self.check().await?;
+        let until = Instant::now() + wait;
+        let mut is_in_doubt = false;
+        loop {
+            let is_ready = if self.endpoints.is_fresh() { Ok(()) } else { self.check().await };
+            let is_asked = is_ready.is_ok();
+            let answer = match is_ready {
+                Ok(()) => self.try_commit(changes).await,
+                Err(error) => Err(error),
+            };
+            match answer {
+                Err(Error::Silent(_)) if Instant::now() < until => is_in_doubt |= is_asked,
+                Err(Error::Refused(why)) if is_in_doubt => return Err(Error::Silent(why)),
+                Ok(Committed::Conflict { current }) if is_in_doubt => {
+                    let version = made_already(changes, &current);
+                    let unknown =
+                        || Error::Silent("a change had no answer, and others came since".to_owned());
+                    return version.map(|version| Committed::Done { version }).ok_or_else(unknown);
+                }
+                answer => return answer,
+            }
+            tokio::time::sleep(COMMIT_PAUSE).await;
         }
+    }
+
+    /// Asks one member for a change, once.
+    async fn try_commit(&self, changes: &[Change]) -> Result<Committed, Error> {
         let (bond, seen) = (self.bond(), self.seen());
         let txn = self.transaction(changes, bond.as_ref());
         let answer = self.endpoints.ask_once(|client| run(client, txn.clone())).await?;
@@ -470,6 +497,22 @@ impl Etcd {
     }
 }
 
+/// The version of a change that was asked for before and found out about by a conflict now: everything that it sets is there
+/// at one version, and what it removes is not. Who did the same at the same moment did it as well for us. Nothing is known of a
+/// change that only removes.
+fn made_already(changes: &[Change], current: &[Record]) -> Option<u64> {
+    let found = |change: &Change| current.iter().find(|record| record.key == change.key);
+    let version = changes.iter().find(|change| change.value.is_some()).and_then(found)?.version;
+    let is_made = |change: &Change| match (&change.value, found(change)) {
+        (None, None) => true,
+        (Some(value), Some(record)) => {
+            record.value == *value && record.version == version && version != change.expected
+        }
+        (None, Some(_)) | (Some(_), None) => false,
+    };
+    changes.iter().all(is_made).then_some(version)
+}
+
 async fn run(mut client: Client, txn: Txn) -> Result<TxnResponse, etcd_client::Error> {
     client.txn(txn).await
 }
@@ -488,4 +531,34 @@ fn after_all(prefix: &str) -> Vec<u8> {
         }
     }
     vec![0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_change_without_an_answer_did_is_known_by_what_is_there() {
+        let set = |key: &str, expected, value: &str| Change {
+            key: key.to_owned(),
+            expected,
+            value: Some(value.as_bytes().to_vec()),
+        };
+        let remove = |key: &str| Change { key: key.to_owned(), expected: 3, value: None };
+        let there = |key: &str, version, value: &str| Record {
+            key: key.to_owned(),
+            version,
+            value: value.as_bytes().to_vec(),
+        };
+        let wanted = [set("a", 5, "1"), set("b", 0, "2"), remove("c")];
+        let made = [there("a", 9, "1"), there("b", 9, "2")];
+        assert_eq!(made_already(&wanted, &made), Some(9));
+        assert_eq!(made_already(&wanted, &made[..1]), None, "one is missing");
+        assert_eq!(made_already(&wanted, &[there("a", 5, "1"), there("b", 5, "2")]), None, "as before");
+        assert_eq!(made_already(&wanted, &[there("a", 9, "1"), there("b", 8, "2")]), None, "two changes");
+        assert_eq!(made_already(&wanted, &[there("a", 9, "1"), there("b", 9, "3")]), None, "another's");
+        let kept = [made[0].clone(), made[1].clone(), there("c", 3, "")];
+        assert_eq!(made_already(&wanted, &kept), None, "not removed");
+        assert_eq!(made_already(&[remove("c")], &[]), None, "anybody can have removed it");
+    }
 }

@@ -127,7 +127,7 @@ async fn done<T, F: Future<Output = Result<T, Error>>>(what: &str, doing: impl F
 
 async fn put(etcd: &Etcd, key: &str) {
     let change = Change { key: key.to_owned(), expected: 0, value: Some(b"x".to_vec()) };
-    let committed = done("a change", || etcd.commit(std::slice::from_ref(&change))).await;
+    let committed = done("a change", || etcd.commit(std::slice::from_ref(&change), Duration::ZERO)).await;
     assert!(matches!(committed, Committed::Done { .. }), "{committed:?}");
 }
 

@@ -6,6 +6,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 const SHORT: Duration = Duration::from_millis(300);
+/// Asked once.
+const WAIT: Duration = Duration::ZERO;
+/// Longer than an election.
+const LONG: Duration = Duration::from_secs(20);
 
 async fn client(cluster: &Members) -> etcd_client::Client {
     etcd_client::Client::connect([cluster.url(0)], None).await.expect("etcd")
@@ -20,7 +24,7 @@ fn remove(key: &str, expected: u64) -> Change {
 }
 
 async fn done(etcd: &Etcd, changes: &[Change]) -> u64 {
-    match etcd.commit(changes).await.expect("etcd answers") {
+    match etcd.commit(changes, WAIT).await.expect("etcd answers") {
         Committed::Done { version } => version,
         Committed::Conflict { current } => panic!("{current:?}"),
     }
@@ -48,7 +52,7 @@ async fn changes_happen_as_a_whole_or_not_at_all_and_versions_never_return() {
     let etcd = cluster.etcd("/t/");
     let first = done(&etcd, &[set("a", 0, "1"), set("b", 0, "2")]).await;
     let Committed::Conflict { current } =
-        etcd.commit(&[set("a", first, "3"), set("b", 0, "4")]).await.expect("it answers")
+        etcd.commit(&[set("a", first, "3"), set("b", 0, "4")], WAIT).await.expect("it answers")
     else {
         panic!("b is there already")
     };
@@ -61,7 +65,7 @@ async fn changes_happen_as_a_whole_or_not_at_all_and_versions_never_return() {
     done(&cluster.etcd("/tt/"), &[set("a", 0, "x")]).await;
     assert_eq!(keys(&etcd.list().await.expect("it answers")), ["a", "b"]);
     let many: Vec<Change> = (0..=etcd::CHANGES_MAX).map(|n| set(&n.to_string(), 0, "")).collect();
-    assert!(matches!(etcd.commit(&many).await, Err(Error::TooMany(_))));
+    assert!(matches!(etcd.commit(&many, WAIT).await, Err(Error::TooMany(_))));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,7 +122,7 @@ async fn members_may_end_one_after_another_and_nothing_is_missed() {
         let key = format!("k{index}");
         let until = Instant::now() + Duration::from_secs(20);
         while patiently(async || etcd.get(&key).await).await.is_none() {
-            let _ = etcd.commit(&[set(&key, 0, "v")]).await;
+            let _ = etcd.commit(&[set(&key, 0, "v")], WAIT).await;
             assert!(Instant::now() < until, "two of three members take changes");
         }
         let mut seen = Vec::new();
@@ -130,6 +134,44 @@ async fn members_may_end_one_after_another_and_nothing_is_missed() {
             assert!(Instant::now() < until, "{seen:?}");
         }
         cluster.run(index);
+    }
+}
+
+/// Right after its leader had ended, a disk was made and nobody knew whether it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_changes_records_while_members_end_knows_how_each_change_ended() {
+    let mut cluster = Members::start(3).await;
+    let etcd = std::sync::Arc::new(cluster.etcd("/t/"));
+    let is_over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let writer = |name: &'static str| {
+        let (etcd, is_over) = (etcd.clone(), is_over.clone());
+        tokio::spawn(async move {
+            let (mut version, mut count) = (0, 0);
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                let change = set(name, version, &count.to_string());
+                let Committed::Done { version: next } =
+                    etcd.commit(&[change], LONG).await.expect("it is known")
+                else {
+                    panic!("{name} has one writer, and it knows the version")
+                };
+                (version, count) = (next, count + 1);
+            }
+            count
+        })
+    };
+    let writers = ["a", "b", "c"].map(writer);
+    for index in [0, 1, 2, 0, 1, 2] {
+        cluster.kill(index);
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        cluster.run(index);
+        patiently(async || etcd.get("a").await).await;
+        tokio::time::sleep(Duration::from_millis(700)).await;
+    }
+    is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    for (name, writer) in ["a", "b", "c"].into_iter().zip(writers) {
+        let count = writer.await.expect("each change was done");
+        let record = etcd.get(name).await.expect("it answers").expect("it is there");
+        assert_eq!(record.value, (count - 1).to_string().into_bytes());
     }
 }
 
@@ -149,7 +191,7 @@ async fn silence_is_told_and_so_is_an_etcd_that_has_lost_changes() {
         error = etcd.get("k0").await.expect_err("nobody is there");
     }
     assert!(error.to_string().contains("refused"), "{error}");
-    assert!(matches!(etcd.commit(&[set("x", 0, "v")]).await, Err(Error::Silent(_))));
+    assert!(matches!(etcd.commit(&[set("x", 0, "v")], WAIT).await, Err(Error::Silent(_))));
     assert!(etcd.watch(Some(revision), SHORT).await.is_err());
     cluster.run(0);
     patiently(async || etcd.get("k0").await).await.expect("it was stable");
@@ -162,7 +204,7 @@ async fn silence_is_told_and_so_is_an_etcd_that_has_lost_changes() {
         assert!(matches!(etcd.watch(Some(revision), SHORT).await, Err(Error::Older { .. })));
         assert!(matches!(etcd.beat("me", b"1").await, Err(Error::Older { .. })));
     }
-    let error = etcd.commit(&[set("x", 0, "v")]).await.expect_err("it has lost changes");
+    let error = etcd.commit(&[set("x", 0, "v")], WAIT).await.expect_err("it has lost changes");
     assert!(error.to_string().contains(&format!("was at revision {revision} before")), "{error}");
     // It comes to later revisions by other changes: these are not what was seen.
     for n in 0..revision + 3 {
@@ -184,7 +226,7 @@ async fn records_of_another_cluster_are_neither_read_nor_changed() {
     let version = done(&etcd, &[set("a", 0, "1")]).await;
     etcd.bind(&etcd.get("cluster").await.expect("it answers").expect("it is there"));
     let version = done(&etcd, &[set("a", version, "2")]).await;
-    let conflict = etcd.commit(&[set("a", 0, "3")]).await.expect("it answers");
+    let conflict = etcd.commit(&[set("a", 0, "3")], WAIT).await.expect("it answers");
     let Committed::Conflict { current } = conflict else { panic!("it is there already") };
     assert_eq!(current.iter().map(|record| record.key.as_str()).collect::<Vec<_>>(), ["a"]);
     let revision = etcd.watch(None, SHORT).await.expect("it answers").revision;
@@ -193,13 +235,13 @@ async fn records_of_another_cluster_are_neither_read_nor_changed() {
     patiently(async || other.get("a").await).await;
     for at in 0..10 {
         assert!(matches!(etcd.get("a").await, Err(Error::Foreign(_))));
-        assert!(matches!(etcd.commit(&[set("b", 0, "1")]).await, Err(Error::Foreign(_))));
-        assert!(matches!(etcd.commit(&[remove("a", version)]).await, Err(Error::Foreign(_))));
+        assert!(matches!(etcd.commit(&[set("b", 0, "1")], WAIT).await, Err(Error::Foreign(_))));
+        assert!(matches!(etcd.commit(&[remove("a", version)], WAIT).await, Err(Error::Foreign(_))));
         assert!(matches!(etcd.list().await, Err(Error::Foreign(_))));
         assert!(matches!(etcd.watch(Some(revision), SHORT).await, Err(Error::Foreign(_))));
         assert!(matches!(etcd.beat("me", b"1").await, Err(Error::Foreign(_))));
         // Nothing is there at first; then another cluster's records, with revisions beyond those that were seen.
-        let _ = other.commit(&[set("cluster", 0, "theirs"), set(&format!("x{at}"), 0, "1")]).await;
+        let _ = other.commit(&[set("cluster", 0, "theirs"), set(&format!("x{at}"), 0, "1")], WAIT).await;
         done(&other, &[set(&format!("y{at}"), 0, "1")]).await;
     }
     assert!(other.list().await.expect("it answers").revision > revision);

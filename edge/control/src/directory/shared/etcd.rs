@@ -7,7 +7,7 @@ use super::record::{
     AUTHORITIES, Authorities, CLUSTER, ClusterLevel, ClusterSettings, LEVEL, OURS, SETTINGS, check_level,
 };
 use super::{Attendees, Beat, Change, Changes, Contents, Copied, Entry, Heard, Outcome};
-use crate::limits::{DIRECTORY_WAIT, WATCH_WAIT};
+use crate::limits::{COMMIT_WAIT, DIRECTORY_WAIT, WATCH_WAIT};
 use crate::system::blocking;
 use base::ClusterId;
 use etcd::{Committed, Error, Etcd, News, Options, Record};
@@ -18,6 +18,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::atomic::{self, AtomicBool};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// What to do when etcd lacks what it had.
 const DATA_BACK: &str = "start a member of etcd that has the data still; if there is none, `drystone cluster rebuild-directory` makes \
@@ -219,7 +220,8 @@ impl InEtcd {
             expected: 0,
             value: Some(value),
         };
-        match self.etcd.commit(&first.into_iter().map(change).collect::<Vec<_>>()).await {
+        let first: Vec<etcd::Change> = first.into_iter().map(change).collect();
+        match self.etcd.commit(&first, Duration::ZERO).await {
             Ok(Committed::Done { .. }) => Ok(()),
             Ok(Committed::Conflict { .. }) => Err(Failure::new(
                 Code::Conflict,
@@ -303,8 +305,7 @@ impl InEtcd {
             value: change.value.as_ref().map(|value| value.to_string().into_bytes()),
         });
         let changes: Vec<etcd::Change> = changes.collect();
-        let ended = tokio::time::timeout(DIRECTORY_WAIT, self.etcd.commit(&changes)).await;
-        let ended = ended.unwrap_or_else(|_| Err(silent()));
+        let ended = self.etcd.commit(&changes, COMMIT_WAIT).await;
         let had_doubt = self.has_doubt.swap(ended.is_err(), atomic::Ordering::Relaxed);
         match ended {
             Ok(Committed::Done { version }) => {

@@ -9,6 +9,7 @@ use base::{ClusterId, HostId};
 use etcd::Committed;
 use failure::{Code, Failure};
 use serde::Serialize;
+use std::time::Duration;
 
 /// The record that is there while a directory is being rebuilt. Each step sets it from the version that the step before gave it.
 const REBUILDING: &str = "rebuilding";
@@ -194,7 +195,7 @@ impl Steps<'_> {
     async fn commit(&mut self, mut changes: Vec<etcd::Change>) -> Result<(), Failure> {
         let value = Some(self.step.to_string().into_bytes());
         changes.push(etcd::Change { key: REBUILDING.to_owned(), expected: self.version, value });
-        match self.etcd.etcd.commit(&changes).await {
+        match self.etcd.etcd.commit(&changes, Duration::ZERO).await {
             Ok(Committed::Done { version }) => {
                 self.version = version;
                 Ok(())
@@ -210,7 +211,7 @@ impl Steps<'_> {
             etcd::Change { key: REBUILDING.to_owned(), expected: self.version, value: None },
             etcd::Change { key: CLUSTER.to_owned(), expected: 0, value: Some(value) },
         ];
-        match self.etcd.etcd.commit(&changes).await {
+        match self.etcd.etcd.commit(&changes, Duration::ZERO).await {
             Ok(Committed::Done { .. }) => Ok(()),
             Ok(Committed::Conflict { .. }) => Err(somebody_else()),
             // It may have happened all the same.
