@@ -8,6 +8,7 @@ use super::tools::{said, wait_for};
 use ::etcd::testing::Members;
 use ::etcd::{Change, Committed};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 pub const LEVEL: &str = "revoked/older-programs";
 
@@ -31,7 +32,7 @@ fn version(etcd: &Members, key: &str) -> u64 {
 pub fn set(etcd: &Members, key: &str, value: Option<&Value>) {
     let value = value.map(|value| value.to_string().into_bytes());
     let change = Change { key: key.to_owned(), expected: version(etcd, key), value };
-    let done = run(async { etcd.etcd("/drystone/").commit(&[change]).await });
+    let done = run(async { etcd.etcd("/drystone/").commit(&[change], Duration::from_secs(4)).await });
     assert!(matches!(done, Ok(Committed::Done { .. })), "{done:?}");
 }
 
