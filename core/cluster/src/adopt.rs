@@ -115,6 +115,7 @@ mod tests {
             id: one.component,
             device: DeviceId(one.component.0.into()),
             size: 4 * MIB,
+            position: 0,
         };
         let layout = Layout::of_copies(components.iter().map(copy).collect());
         let (name, policy) = ("web".to_owned(), policy("default"));

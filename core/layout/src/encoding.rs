@@ -3,7 +3,8 @@
 //! Little-endian, with a version, a checksum and reserved bytes. Decoding never panics and never allocates more than
 //! the bytes at hand explain; what it gives back is a valid layout.
 
-use crate::limits::{CHILDREN_MAX, COPIES_MAX, COPIES_MIN, DEPTH_MAX};
+use crate::code::Code;
+use crate::limits::{CHILDREN_MAX, COPIES_MAX, COPIES_MIN, DEPTH_MAX, MEMBERS_MAX};
 use crate::tree::{Component, Invalid, Layout};
 use base::bytes::{Reader, Truncated, Writer};
 use base::checksum::{is_sealed, seal};
@@ -19,7 +20,7 @@ const TAG_COMPONENT: u8 = 1;
 const TAG_STRIPE: u8 = 2;
 const TAG_CONCATENATION: u8 = 3;
 const TAG_MIRROR: u8 = 4;
-// 5 is kept for parity.
+const TAG_PARITY: u8 = 5;
 
 /// Why bytes are not a layout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +42,16 @@ pub enum DecodeError {
     Kind {
         /// The kind found.
         tag: u8,
+    },
+    /// Rows of so many units are none that a disk may have.
+    #[error(
+        "the layout holds rows of {data} data and {parity} parity units, which is none of 2+1, 3+1 and 4+2"
+    )]
+    Code {
+        /// Data units.
+        data: u8,
+        /// Parity units.
+        parity: u8,
     },
     /// Bytes that must be zero are not, or bytes follow the end.
     #[error("the layout holds bytes where none are expected")]
@@ -101,6 +112,16 @@ fn encode_node(node: &Layout, writer: &mut Writer) {
             writer.u16(u16::try_from(copies.len()).expect("a mirror has few copies"));
             copies.iter().for_each(|copy| encode_component(copy, writer));
         }
+        Layout::Parity { code, members } => {
+            writer.u8(TAG_PARITY);
+            writer.u8(code.data());
+            writer.u8(code.parity());
+            writer.u16(u16::try_from(members.len()).expect("a row has few members"));
+            for member in members {
+                writer.u8(member.position);
+                encode_component(member, writer);
+            }
+        }
         Layout::Stripe { unit, .. } => {
             writer.u8(TAG_STRIPE);
             writer.u64(*unit);
@@ -146,6 +167,22 @@ fn decode_node(reader: &mut Reader<'_>, depth: usize) -> Result<Layout, DecodeEr
             let copies = (0..count).map(|_| decode_component(reader)).collect::<Result<_, _>>()?;
             Ok(Layout::Mirror { copies })
         }
+        TAG_PARITY => {
+            let (data, parity) = (reader.u8(), reader.u8());
+            let count = usize::from(reader.u16());
+            reader.finish()?;
+            let code = Code::new(data, parity).ok_or(DecodeError::Code { data, parity })?;
+            // As for a mirror.
+            if !(1..=MEMBERS_MAX).contains(&count) {
+                return Err(Invalid::Members { count }.into());
+            }
+            let member = |reader: &mut Reader<'_>| {
+                let position = reader.u8();
+                Ok(Component { position, ..decode_component(reader)? })
+            };
+            let members = (0..count).map(|_| member(reader)).collect::<Result<_, DecodeError>>()?;
+            Ok(Layout::Parity { code, members })
+        }
         TAG_STRIPE => {
             let unit = reader.u64();
             Ok(Layout::Stripe { unit, columns: decode_children(reader, depth)? })
@@ -160,7 +197,7 @@ fn decode_component(reader: &mut Reader<'_>) -> Result<Component, DecodeError> {
     let device = DeviceId(reader.u128());
     let size = reader.u64();
     reader.finish()?;
-    Ok(Component { id, device, size })
+    Ok(Component { id, device, size, position: 0 })
 }
 
 fn decode_children(reader: &mut Reader<'_>, depth: usize) -> Result<Vec<Layout>, DecodeError> {
@@ -188,6 +225,7 @@ mod tests {
             id: ComponentId(id),
             device: DeviceId(7 + u128::from(id)),
             size: 3 * MIB,
+            position: 0,
         })
     }
 
@@ -196,8 +234,19 @@ mod tests {
             id: ComponentId(*id),
             device: DeviceId(7 + u128::from(*id)),
             size: 3 * MIB,
+            position: 0,
         };
         Layout::Mirror { copies: ids.iter().map(copy).collect() }
+    }
+
+    fn parity(code: Code, ids: &[u64]) -> Layout {
+        let member = |(position, id): (u8, &u64)| Component {
+            id: ComponentId(*id),
+            device: DeviceId(7 + u128::from(*id)),
+            size: 3 * MIB,
+            position,
+        };
+        Layout::Parity { code, members: (0..).zip(ids).map(member).collect() }
     }
 
     fn example() -> Layout {
@@ -207,7 +256,12 @@ mod tests {
 
     #[test]
     fn a_layout_is_read_back_as_it_was_written() {
-        for layout in [component(1), mirror(&[1, 2]), example()] {
+        let raid_6 = parity(Code::FOUR_AND_TWO, &[1, 2, 3, 4, 5, 6]);
+        let striped = Layout::Stripe {
+            unit: MIB,
+            columns: vec![parity(Code::TWO_AND_ONE, &[1, 2, 3]), parity(Code::TWO_AND_ONE, &[4, 5, 6])],
+        };
+        for layout in [component(1), mirror(&[1, 2]), example(), raid_6, striped] {
             assert_eq!(Layout::decode(&layout.encode()), Ok(layout));
         }
     }
@@ -218,7 +272,7 @@ mod tests {
         let mut bytes = vec![1, 0, 0, 0, 0x07, 0xaf, 0xd5, 0xd5, 1, 2, 1, 0, 0, 0, 0, 0, 0, 3];
         bytes.resize(8 + 1 + 8 + 16, 0);
         bytes.extend_from_slice(&MIB.to_le_bytes());
-        let leaf = Component { id: ComponentId(0x0102), device: DeviceId(3), size: MIB };
+        let leaf = Component { id: ComponentId(0x0102), device: DeviceId(3), size: MIB, position: 0 };
         assert_eq!(Layout::Component(leaf).encode(), bytes);
         assert_eq!(Layout::decode(&bytes), Ok(Layout::Component(leaf)));
     }
@@ -232,10 +286,54 @@ mod tests {
             bytes.extend_from_slice(&device.to_le_bytes());
             bytes.extend_from_slice(&(2 * MIB).to_le_bytes());
         }
-        let copy = |id, device| Component { id: ComponentId(id), device: DeviceId(device), size: 2 * MIB };
+        let copy = |id, device| Component {
+            id: ComponentId(id),
+            device: DeviceId(device),
+            size: 2 * MIB,
+            position: 0,
+        };
         let layout = Layout::Mirror { copies: vec![copy(0x0102, 3), copy(0x0304, 5)] };
         assert_eq!(layout.encode(), bytes);
         assert_eq!(Layout::decode(&bytes), Ok(layout));
+    }
+
+    #[test]
+    fn rows_with_parity_have_these_bytes() {
+        // 2+1 of 2 MiB: 0x0102 on device 0x03, 0x0304 on 0x05 and 0x0506 on 0x07; a second one is to take the last one's position.
+        let mut bytes = vec![1, 0, 0, 0, 0, 0, 0, 0, 5, 2, 1, 4, 0];
+        let members = [(0, 0x0102u64, 3u128), (1, 0x0304, 5), (2, 0x0506, 7), (2, 0x0708, 9)];
+        for (position, id, device) in members {
+            bytes.push(position);
+            bytes.extend_from_slice(&id.to_le_bytes());
+            bytes.extend_from_slice(&device.to_le_bytes());
+            bytes.extend_from_slice(&(2 * MIB).to_le_bytes());
+        }
+        bytes[CHECKSUM_PLACE..HEADER_SIZE].copy_from_slice(&[0; 4]);
+        seal(&mut bytes, CHECKSUM_PLACE);
+        let member = |(position, id, device)| Component {
+            id: ComponentId(id),
+            device: DeviceId(device),
+            size: 2 * MIB,
+            position,
+        };
+        let members = members.into_iter().map(member).collect();
+        let layout = Layout::Parity { code: Code::TWO_AND_ONE, members };
+        assert_eq!(layout.encode(), bytes);
+        assert_eq!(Layout::decode(&bytes), Ok(layout));
+        for (at, value, error) in [
+            (9, 3, Invalid::PositionEmpty { position: 3 }.into()),
+            (9, 4, DecodeError::Code { data: 4, parity: 1 }),
+            (10, 2, DecodeError::Code { data: 2, parity: 2 }),
+            (11, 0, Invalid::Members { count: 0 }.into()),
+            (11, 17, Invalid::Members { count: 17 }.into()),
+            (13, 3, Invalid::Position { id: ComponentId(0x0102), position: 3 }.into()),
+            (13, 1, Invalid::PositionEmpty { position: 0 }.into()),
+        ] {
+            let mut bytes = bytes.clone();
+            bytes[at] = value;
+            seal(&mut bytes, CHECKSUM_PLACE);
+            assert_eq!(Layout::decode(&bytes), Err(error), "byte {at}: {value}");
+        }
     }
 
     #[test]

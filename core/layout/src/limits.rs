@@ -11,6 +11,8 @@ pub const COMPONENTS_MAX: usize = 4096;
 pub const COPIES_MIN: usize = 2;
 /// Most copies of a mirror: one more than the failures that a policy may ask to tolerate (design, section 3).
 pub const COPIES_MAX: usize = 4;
+/// Most components of a place with parity: six members, and what comes while others go.
+pub const MEMBERS_MAX: usize = 16;
 /// Children of one node: they are counted with 16 bits in the encoding.
 pub const CHILDREN_MAX: usize = COMPONENTS_MAX;
 /// The stripe unit of new layouts in bytes: an extent, so that one extent holds one run of the disk (design, section 3).

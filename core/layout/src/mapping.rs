@@ -1,5 +1,5 @@
-//! The mapping between a disk's bytes and the bytes of places, in both directions. All components of a place have the
-//! same bytes at the same offsets.
+//! The mapping between a disk's bytes and the bytes of places, in both directions. All copies of a mirror have the same bytes at
+//! the same offsets; how those of a place with parity stand in its members is [`rows`](crate::rows).
 //!
 //! Pure, and frozen: formats and guests' data depend on it. Must never allocate.
 //!
@@ -15,7 +15,7 @@ use std::ops::Range;
 pub struct Span {
     /// Depth-first index of the place.
     pub place: usize,
-    /// First byte in each component of the place.
+    /// First byte of the place.
     pub offset: u64,
     /// First byte on the disk.
     pub disk_offset: u64,
@@ -43,7 +43,7 @@ impl Layout {
             return;
         }
         match self {
-            Layout::Component(_) | Layout::Mirror { .. } => {
+            Layout::Component(_) | Layout::Mirror { .. } | Layout::Parity { .. } => {
                 visit(Span { place: 0, offset, disk_offset: offset, len });
             }
             Layout::Stripe { .. } | Layout::Concatenation { .. } => {
@@ -55,7 +55,7 @@ impl Layout {
     /// `offset` counts from the start of this node, `base` says what that is on the disk and in the whole tree.
     fn walk(&self, offset: u64, len: u64, base: Base, visit: &mut dyn FnMut(Span)) {
         match self {
-            Layout::Component(_) | Layout::Mirror { .. } => {
+            Layout::Component(_) | Layout::Mirror { .. } | Layout::Parity { .. } => {
                 visit(Span { place: base.place, offset, disk_offset: base.disk_offset, len });
             }
             Layout::Stripe { unit, columns } => walk_stripe(*unit, columns, offset, len, base, visit),
@@ -79,7 +79,7 @@ impl Layout {
     /// `range` counts from the start of this node, whose first place is `place`.
     fn walk_places(&self, range: Range<u64>, place: usize, visit: &mut dyn FnMut(usize, Range<u64>)) {
         match self {
-            Layout::Component(_) | Layout::Mirror { .. } => visit(place, range),
+            Layout::Component(_) | Layout::Mirror { .. } | Layout::Parity { .. } => visit(place, range),
             Layout::Stripe { unit, columns } => {
                 let (count, each) = (columns.len() as u64, columns[0].place_count());
                 // Bytes of a column that stand before a byte of the stripe.
@@ -117,7 +117,7 @@ impl Layout {
     /// such place or it is smaller.
     pub fn locate(&self, place: usize, offset: u64) -> Option<u64> {
         match self {
-            Layout::Component(_) | Layout::Mirror { .. } => {
+            Layout::Component(_) | Layout::Mirror { .. } | Layout::Parity { .. } => {
                 (place == 0 && offset < self.size()).then_some(offset)
             }
             Layout::Stripe { unit, columns } => {

@@ -1,10 +1,13 @@
 //! The tree itself: its nodes, their sizes, what makes it valid, and how it is shown to people.
 //!
-//! A *place* is the set of components that answer for the same addresses: a lone component, or the copies of a mirror.
-//! Places are the leaves of the tree. Must never allocate on the way of an I/O; what does is for control paths and
+//! A *place* is the set of components that answer for the same addresses: a lone component, the copies of a mirror, or the members
+//! of rows with parity. Places are the leaves of the tree. Must never allocate on the way of an I/O; what does is for control paths and
 //! says so.
 
-use crate::limits::{CHILDREN_MAX, COMPONENTS_MAX, COPIES_MAX, COPIES_MIN, DEPTH_MAX, SIZE_STEP, UNIT_STEP};
+use crate::code::Code;
+use crate::limits::{
+    CHILDREN_MAX, COMPONENTS_MAX, COPIES_MAX, COPIES_MIN, DEPTH_MAX, MEMBERS_MAX, SIZE_STEP, UNIT_STEP,
+};
 use base::units::{COMPONENT_SIZE_MAX, format_bytes};
 use base::{ComponentId, DeviceId};
 use std::fmt;
@@ -18,6 +21,8 @@ pub struct Component {
     pub device: DeviceId,
     /// Its size in bytes: whole MiB, at most 255 GiB.
     pub size: u64,
+    /// Which member of a row it is, of a place with parity. Zero of any other.
+    pub position: u8,
 }
 
 /// The tree that says which component holds a block.
@@ -29,6 +34,13 @@ pub enum Layout {
     Mirror {
         /// Two to four, all of one size, on different devices.
         copies: Vec<Component>,
+    },
+    /// A leaf: rows of data units with parity.
+    Parity {
+        /// Units of a row.
+        code: Code,
+        /// All of one size, on different devices; every position has one at least, and has more while one replaces another.
+        members: Vec<Component>,
     },
     /// Units of the disk go round the columns: unit `i` stands in column `i mod n`, as its unit `i div n`.
     Stripe {
@@ -88,28 +100,48 @@ pub enum Invalid {
         /// How many there are.
         count: usize,
     },
-    /// The copies of one mirror differ in size.
+    /// The components of one place differ in size.
     #[error(
-        "component {id} has a size of {size} bytes and is a copy of one of {expected} bytes; copies of one size are \
+        "component {id} has a size of {size} bytes and is of one place with one of {expected} bytes; components of one size are \
          expected"
     )]
     CopySize {
-        /// The first copy that differs.
+        /// The first component that differs.
         id: ComponentId,
         /// Its size in bytes.
         size: u64,
-        /// The size of the first copy in bytes.
+        /// The size of the first component in bytes.
         expected: u64,
     },
-    /// Two copies of one mirror stand on one device, which would lose both.
-    #[error("components {first} and {second} are copies of each other and both stand on device {device}")]
+    /// Two components of one place stand on one device, which would lose both.
+    #[error("components {first} and {second} are of one place and both stand on device {device}")]
     CopyDevice {
-        /// A copy.
+        /// One of them.
         first: ComponentId,
-        /// Another copy.
+        /// The other one.
         second: ComponentId,
         /// The device of both.
         device: DeviceId,
+    },
+    /// A place with parity has too many components.
+    #[error("a place with parity has {count} components; at most {MEMBERS_MAX} are expected")]
+    Members {
+        /// How many there are.
+        count: usize,
+    },
+    /// A component has a position that its place has not.
+    #[error("component {id} has position {position}, which its place has not")]
+    Position {
+        /// The component.
+        id: ComponentId,
+        /// Its position.
+        position: u8,
+    },
+    /// No component of a place with parity has this position.
+    #[error("a place with parity has no component in position {position}")]
+    PositionEmpty {
+        /// The position.
+        position: u8,
     },
     /// A stripe or a concatenation has fewer than two children, or too many.
     #[error("a node of the layout has {count} children; 2 to {CHILDREN_MAX} are expected")]
@@ -143,6 +175,7 @@ impl Layout {
         match self {
             Layout::Component(component) => component.size,
             Layout::Mirror { copies } => copies[0].size,
+            Layout::Parity { code, members } => members[0].size * u64::from(code.data()),
             Layout::Stripe { columns, .. } => columns[0].size() * columns.len() as u64,
             Layout::Concatenation { parts } => parts.iter().map(Layout::size).sum(),
         }
@@ -151,14 +184,14 @@ impl Layout {
     /// How many places there are. Constant time but for concatenations.
     pub fn place_count(&self) -> usize {
         match self {
-            Layout::Component(_) | Layout::Mirror { .. } => 1,
+            Layout::Component(_) | Layout::Mirror { .. } | Layout::Parity { .. } => 1,
             Layout::Stripe { columns, .. } => columns[0].place_count() * columns.len(),
             Layout::Concatenation { parts } => parts.iter().map(Layout::place_count).sum(),
         }
     }
 
-    /// The places with their index, depth first: the index that [`Span`](crate::Span) uses. Each has one component or
-    /// the copies of a mirror. Allocates: for control paths.
+    /// The places with their index, depth first: the index that [`Span`](crate::Span) uses. Each has one component, the copies of
+    /// a mirror, or the members of rows. Allocates: for control paths.
     pub fn places(&self) -> impl Iterator<Item = (usize, &[Component])> {
         let mut waiting = vec![self];
         std::iter::from_fn(move || {
@@ -173,7 +206,7 @@ impl Layout {
         .enumerate()
     }
 
-    /// The components of the place with a depth-first index: the lone one or the copies of a mirror.
+    /// The components of the place with a depth-first index.
     pub fn place(&self, index: usize) -> Option<&[Component]> {
         let mut node = self;
         let mut index = index;
@@ -220,6 +253,10 @@ impl Layout {
                 assert!(index == 0, "the place is there");
                 Layout::of_copies(components)
             }
+            Layout::Parity { code, .. } => {
+                assert!(index == 0, "the place is there");
+                Layout::Parity { code: *code, members: components }
+            }
             Layout::Stripe { unit, columns } => Layout::Stripe { unit: *unit, columns: replace_in(columns) },
             Layout::Concatenation { parts } => Layout::Concatenation { parts: replace_in(parts) },
         }
@@ -248,15 +285,33 @@ impl Layout {
     fn copies(&self) -> Option<&[Component]> {
         match self {
             Layout::Component(component) => Some(std::slice::from_ref(component)),
-            Layout::Mirror { copies } => Some(copies),
+            Layout::Mirror { copies: components } | Layout::Parity { members: components, .. } => {
+                Some(components)
+            }
             Layout::Stripe { .. } | Layout::Concatenation { .. } => None,
+        }
+    }
+
+    /// The parts that stand one after the other: of a concatenation its own, else this one alone.
+    pub fn parts(&self) -> &[Layout] {
+        match self {
+            Layout::Concatenation { parts } => parts,
+            one => std::slice::from_ref(one),
+        }
+    }
+
+    /// How rows are coded, of a place with parity, or of the first one below this node.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Layout::Parity { code, .. } => Some(*code),
+            other => other.children().first().and_then(Layout::code),
         }
     }
 
     /// The nodes below this one; none for a place.
     pub fn children(&self) -> &[Layout] {
         match self {
-            Layout::Component(_) | Layout::Mirror { .. } => &[],
+            Layout::Component(_) | Layout::Mirror { .. } | Layout::Parity { .. } => &[],
             Layout::Stripe { columns, .. } => columns,
             Layout::Concatenation { parts } => parts,
         }
@@ -289,8 +344,9 @@ impl Layout {
             }
         }
         match self {
-            Layout::Component(component) => component.validate(),
+            Layout::Component(component) => component.validate(1),
             Layout::Mirror { copies } => validate_mirror(copies),
+            Layout::Parity { code, members } => validate_parity(*code, members),
             Layout::Stripe { unit, columns } => {
                 validate_children(columns, depth, count)?;
                 validate_stripe(*unit, columns)
@@ -312,6 +368,13 @@ impl Layout {
             Layout::Mirror { copies } => {
                 format!("mirror of {} copies, {}", copies.len(), format_bytes(self.size()))
             }
+            Layout::Parity { code, .. } => format!(
+                "RAID-{} {}+{}, {}",
+                if code.parity() == 1 { 5 } else { 6 },
+                code.data(),
+                code.parity(),
+                format_bytes(self.size())
+            ),
             Layout::Stripe { unit, columns } => format!(
                 "stripe of {} columns, unit {}, {}",
                 columns.len(),
@@ -323,8 +386,14 @@ impl Layout {
             }
         };
         lines.push(format!("{}{text}", "  ".repeat(depth)));
-        if let Layout::Mirror { copies } = self {
-            lines.extend(copies.iter().map(|copy| format!("{}{copy}", "  ".repeat(depth + 1))));
+        let inner = "  ".repeat(depth + 1);
+        match self {
+            Layout::Mirror { copies } => lines.extend(copies.iter().map(|copy| format!("{inner}{copy}"))),
+            Layout::Parity { members, .. } => {
+                let line = |member: &Component| format!("{inner}member {}: {member}", member.position);
+                lines.extend(members.iter().map(line));
+            }
+            Layout::Component(_) | Layout::Stripe { .. } | Layout::Concatenation { .. } => {}
         }
         for child in self.children() {
             child.describe_node(depth + 1, lines);
@@ -333,9 +402,13 @@ impl Layout {
 }
 
 impl Component {
-    fn validate(&self) -> Result<(), Invalid> {
+    /// Of a place with so many positions.
+    fn validate(&self, positions: u8) -> Result<(), Invalid> {
         if self.id == ComponentId(0) {
             return Err(Invalid::ComponentIdZero);
+        }
+        if self.position >= positions {
+            return Err(Invalid::Position { id: self.id, position: self.position });
         }
         let fits = self.size > 0 && self.size.is_multiple_of(SIZE_STEP) && self.size <= COMPONENT_SIZE_MAX;
         if fits { Ok(()) } else { Err(Invalid::ComponentSize { id: self.id, size: self.size }) }
@@ -359,13 +432,30 @@ fn validate_mirror(copies: &[Component]) -> Result<(), Invalid> {
     if !(COPIES_MIN..=COPIES_MAX).contains(&copies.len()) {
         return Err(Invalid::Copies { count: copies.len() });
     }
-    copies.iter().try_for_each(Component::validate)?;
-    let expected = copies[0].size;
-    if let Some(copy) = copies.iter().find(|copy| copy.size != expected) {
-        return Err(Invalid::CopySize { id: copy.id, size: copy.size, expected });
+    validate_place(1, copies)
+}
+
+fn validate_parity(code: Code, members: &[Component]) -> Result<(), Invalid> {
+    if members.len() > MEMBERS_MAX {
+        return Err(Invalid::Members { count: members.len() });
     }
-    for (index, second) in copies.iter().enumerate() {
-        if let Some(first) = copies[..index].iter().find(|first| first.device == second.device) {
+    validate_place(code.members(), members)?;
+    let is_empty = |position: &u8| !members.iter().any(|member| member.position == *position);
+    match (0..code.members()).find(is_empty) {
+        Some(position) => Err(Invalid::PositionEmpty { position }),
+        None => Ok(()),
+    }
+}
+
+/// What holds of the components of every place.
+fn validate_place(positions: u8, components: &[Component]) -> Result<(), Invalid> {
+    components.iter().try_for_each(|component| component.validate(positions))?;
+    let Some(Component { size: expected, .. }) = components.first().copied() else { return Ok(()) };
+    if let Some(one) = components.iter().find(|one| one.size != expected) {
+        return Err(Invalid::CopySize { id: one.id, size: one.size, expected });
+    }
+    for (index, second) in components.iter().enumerate() {
+        if let Some(first) = components[..index].iter().find(|first| first.device == second.device) {
             return Err(Invalid::CopyDevice { first: first.id, second: second.id, device: second.device });
         }
     }

@@ -119,7 +119,8 @@ fn found_disk(id: DiskId, mut parts: Vec<(DiskLabel, ComponentState)>) -> FoundD
     parts.sort_by_key(|(label, state)| (label.place, state.record.id));
     let label = parts.first().expect("a disk is found by a component").0.clone();
     let component = |(label, state): &(DiskLabel, ComponentState)| {
-        let one = Component { id: state.record.id, device: state.device, size: state.record.size };
+        let diskgroup::ComponentState { record, device, .. } = state;
+        let one = Component { id: record.id, device: *device, size: record.size, position: label.position };
         (label.place, one)
     };
     let components: Vec<(u16, Component)> = parts.iter().map(component).collect();

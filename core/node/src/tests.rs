@@ -189,6 +189,7 @@ impl Bench {
             id: ComponentId(id),
             device: DeviceId(1),
             size: (size / columns).next_multiple_of(EXTENT_SIZE),
+            position: 0,
         };
         let layout = match columns {
             1 => Layout::Component(component(1)),
@@ -581,7 +582,7 @@ fn the_state_of_all_disks_takes_one_pass() {
     let visited = |count: u64| {
         let mut bench = Bench::new(16);
         for disk in 1..=count {
-            let leaf = Component { id: ComponentId(disk), device: DeviceId(99), size: MIB };
+            let leaf = Component { id: ComponentId(disk), device: DeviceId(99), size: MIB, position: 0 };
             let layout = Layout::Component(leaf);
             let record = (1, replication::Roster { epoch: 0, owner: None, members: Vec::new() });
             let spec = DiskSpec { id: DiskId(disk.into()), layout, ..Bench::spec(MIB, 1) };
@@ -616,6 +617,7 @@ fn described(spec: &DiskSpec, place: usize, component: &Component) -> wire::NewC
         policy: String::new(),
         read_only: false,
         place: place as u16,
+        position: component.position,
         shape: shape_of(&spec.layout).expect("it is a stripe at most"),
     };
     wire::NewComponent {

@@ -123,13 +123,7 @@ pub fn check(disk: &PlacedDisk<'_>, devices: &[DeviceSpace]) -> Vec<Breach> {
         breaches.push(Breach::Method);
     }
     if let Stripes::Exactly(wanted) = policy.stripes {
-        let parts = match layout {
-            Layout::Concatenation { parts } => parts.as_slice(),
-            Layout::Component(_) | Layout::Mirror { .. } | Layout::Stripe { .. } => {
-                std::slice::from_ref(layout)
-            }
-        };
-        let found = parts.iter().find_map(|part| other_spread(part, usize::from(wanted)));
+        let found = layout.parts().iter().find_map(|part| other_spread(part, usize::from(wanted)));
         breaches.extend(found.map(|found| Breach::Stripes { wanted, found }));
     }
     if disk.space_reservation < policy.space_reservation {

@@ -32,8 +32,12 @@ pub(crate) struct Places {
 impl Places {
     /// The layout with fresh ids.
     pub fn layout(&self, devices: &[DeviceSpace], ids: &mut impl FnMut() -> ComponentId) -> Layout {
-        let mut component =
-            |index: &usize| Component { id: ids(), device: devices[*index].id, size: self.column_size };
+        let mut component = |index: &usize| Component {
+            id: ids(),
+            device: devices[*index].id,
+            size: self.column_size,
+            position: 0,
+        };
         let mut column = |copies: &Vec<usize>| Layout::of_copies(copies.iter().map(&mut component).collect());
         let layout = striping::stripe(self.columns.iter().map(&mut column).collect());
         assert!(layout.validate().is_ok(), "a plan is a valid layout");

@@ -38,15 +38,11 @@ impl PlacedDisk<'_> {
 
 /// The places of each part of a layout: of the concatenation's children, or all of them.
 pub(crate) fn parts_of(layout: &Layout) -> Vec<Range<usize>> {
-    let parts = match layout {
-        Layout::Concatenation { parts } => parts.as_slice(),
-        Layout::Component(_) | Layout::Mirror { .. } | Layout::Stripe { .. } => std::slice::from_ref(layout),
-    };
     let mut next = 0;
     let range = |part: &Layout| {
         let first = next;
         next += part.place_count();
         first..next
     };
-    parts.iter().map(range).collect()
+    layout.parts().iter().map(range).collect()
 }

@@ -17,8 +17,9 @@ pub fn explain(disk: &PlacedDisk<'_>, devices: &[DeviceSpace]) -> Vec<String> {
     if !breaches.iter().any(|breach| matches!(breach, Breach::SharedDomain { .. })) {
         lines.extend(domains(disk.layout, devices));
     }
-    match disk.layout {
-        Layout::Concatenation { parts } => {
+    match disk.layout.parts() {
+        [part] => lines.push(spread(part, disk.policy, disk.size, devices)),
+        parts => {
             lines.push(format!(
                 "{} parts one after the other: the disk was grown beyond what its first components can hold, \
                  and no block moves when a disk grows",
@@ -28,9 +29,6 @@ pub fn explain(disk: &PlacedDisk<'_>, devices: &[DeviceSpace]) -> Vec<String> {
                 let spread = spread(part, disk.policy, part.size(), devices);
                 lines.push(format!("part {}: {spread}", index + 1));
             }
-        }
-        part @ (Layout::Component(_) | Layout::Mirror { .. } | Layout::Stripe { .. }) => {
-            lines.push(spread(part, disk.policy, disk.size, devices));
         }
     }
     lines.push(space(disk));

@@ -42,8 +42,12 @@ pub fn repair(
     for (place, copies) in disk.layout.places() {
         for copy in copies {
             let Some(target) = targets.remove(&copy.id) else { continue };
-            let component =
-                |device: usize| Component { id: ids(), device: devices[device].id, size: copy.size };
+            let component = |device: usize| Component {
+                id: ids(),
+                device: devices[device].id,
+                size: copy.size,
+                position: 0,
+            };
             replacements.push(Replacement { place, lost: copy.id, outcome: target.map(component) });
         }
     }
@@ -76,7 +80,8 @@ pub fn add_copies(
     found.sort_by_key(|(place, _)| *place);
     let mut addition = |(place, target): (usize, Result<usize, Cause>)| {
         let size = disk.layout.place(place).expect("the place is there")[0].size;
-        let component = |device: usize| Component { id: ids(), device: devices[device].id, size };
+        let component =
+            |device: usize| Component { id: ids(), device: devices[device].id, size, position: 0 };
         Addition { place, outcome: target.map(component) }
     };
     found.into_iter().map(&mut addition).collect()

@@ -36,7 +36,7 @@ pub fn extend(
     if size <= layout.size() {
         return Ok(layout.clone());
     }
-    let mut parts = parts_of(layout);
+    let mut parts = layout.parts().to_vec();
     let last = parts.pop().expect("a layout has a part");
     let before: u64 = parts.iter().map(Layout::size).sum();
     let columns = last.place_count() as u64;
@@ -70,16 +70,16 @@ pub fn shrink(layout: &Layout, size: u64) -> Layout {
     }
     let mut kept = Vec::new();
     let mut before = 0;
-    for part in parts_of(layout) {
+    for part in layout.parts() {
         if before >= size {
             break;
         }
         let part_size = part.size();
         if before + part_size > size {
             let column_size = striping::column_size(size - before, part.place_count() as u64);
-            kept.push(with_column_size(&part, column_size));
+            kept.push(with_column_size(part, column_size));
         } else {
-            kept.push(part);
+            kept.push(part.clone());
         }
         before += part_size;
     }
@@ -125,13 +125,6 @@ pub fn check_more(
     check_room(after.components().map(|(_, one)| more(one)).collect(), devices)
 }
 
-fn parts_of(layout: &Layout) -> Vec<Layout> {
-    match layout {
-        Layout::Concatenation { parts } => parts.clone(),
-        Layout::Component(_) | Layout::Mirror { .. } | Layout::Stripe { .. } => vec![layout.clone()],
-    }
-}
-
 fn joined(mut parts: Vec<Layout>) -> Layout {
     let layout = match parts.len() {
         1 => parts.remove(0),
@@ -146,6 +139,11 @@ fn with_column_size(node: &Layout, size: u64) -> Layout {
         Layout::Component(component) => Layout::Component(Component { size, ..*component }),
         Layout::Mirror { copies } => {
             Layout::Mirror { copies: copies.iter().map(|copy| Component { size, ..*copy }).collect() }
+        }
+        Layout::Parity { code, members } => {
+            let size = striping::column_size(size, u64::from(code.data()));
+            let members = members.iter().map(|member| Component { size, ..*member }).collect();
+            Layout::Parity { code: *code, members }
         }
         Layout::Stripe { unit, columns } => Layout::Stripe {
             unit: *unit,

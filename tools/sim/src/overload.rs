@@ -195,7 +195,7 @@ impl Overload {
 
 impl Bed {
     fn make_disk(&mut self, size: u64) -> DiskKey {
-        let component = Component { id: ComponentId(1), device: DeviceId(2), size };
+        let component = Component { id: ComponentId(1), device: DeviceId(2), size, position: 0 };
         let spec = DiskSpec {
             id: DiskId(1),
             size,

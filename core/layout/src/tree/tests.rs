@@ -4,7 +4,7 @@ use super::*;
 use base::units::MIB;
 
 fn component(id: u64, mib: u64) -> Component {
-    Component { id: ComponentId(id), device: DeviceId(u128::from(id)), size: mib * MIB }
+    Component { id: ComponentId(id), device: DeviceId(u128::from(id)), size: mib * MIB, position: 0 }
 }
 
 /// A mirror of components of 2 MiB.
@@ -107,4 +107,48 @@ fn the_tree_is_shown_with_its_mirrors() {
         format!("  component {} of 1 MiB on device {}", ComponentId(6), device(6)),
     ];
     assert_eq!(example().describe(), expected);
+}
+
+/// 2+1 of components of 2 MiB.
+fn parity(ids: &[u64]) -> Vec<Component> {
+    let member = |(position, id): (u8, &u64)| Component { position, ..component(*id, 2) };
+    (0..).zip(ids).map(member).collect()
+}
+
+#[test]
+fn rows_are_as_large_as_their_data_and_stay_when_a_member_is_replaced() {
+    let of = |members| Layout::Parity { code: Code::TWO_AND_ONE, members };
+    let layout = of(parity(&[1, 2, 3]));
+    assert_eq!((layout.validate(), layout.size(), layout.place_count()), (Ok(()), 4 * MIB, 1));
+    let lines = layout.describe();
+    assert_eq!((lines[0].as_str(), lines.len()), ("RAID-5 2+1, 4 MiB", 4));
+    assert!(lines[2].starts_with("  member 1: component 0000000000000002 of 2 MiB"), "{lines:?}");
+    let mut members = parity(&[1, 2, 3]);
+    members.push(Component { position: 1, ..component(9, 2) });
+    let changing = layout.with_place(0, members.clone());
+    assert_eq!((changing.validate(), changing.size()), (Ok(()), layout.size()));
+    members.remove(1);
+    let changed = changing.with_place(0, members);
+    assert_eq!(
+        changed,
+        of(vec![parity(&[1])[0], parity(&[1, 2, 3])[2], Component { position: 1, ..component(9, 2) }])
+    );
+}
+
+#[test]
+fn rows_that_break_a_rule_are_refused_by_name() {
+    let of = |members| Layout::Parity { code: Code::TWO_AND_ONE, members }.validate();
+    assert_eq!(of(parity(&[1, 2])), Err(Invalid::PositionEmpty { position: 2 }));
+    assert_eq!(of(Vec::new()), Err(Invalid::PositionEmpty { position: 0 }));
+    assert_eq!(of(parity(&[1, 2, 3, 4])), Err(Invalid::Position { id: ComponentId(4), position: 3 }));
+    assert_eq!(of((1..18).map(|id| component(id, 2)).collect()), Err(Invalid::Members { count: 17 }));
+    let mut members = parity(&[1, 2, 3]);
+    members[2].size = MIB;
+    assert_eq!(of(members), Err(Invalid::CopySize { id: ComponentId(3), size: MIB, expected: 2 * MIB }));
+    let mut members = parity(&[1, 2, 3]);
+    members[2].device = DeviceId(1);
+    let (first, second) = (ComponentId(1), ComponentId(3));
+    assert_eq!(of(members), Err(Invalid::CopyDevice { first, second, device: DeviceId(1) }));
+    let misplaced = Layout::Component(Component { position: 1, ..component(1, 2) });
+    assert_eq!(misplaced.validate(), Err(Invalid::Position { id: ComponentId(1), position: 1 }));
 }

@@ -8,7 +8,7 @@ use crate::testing::{counting, hosts, placed, policy, with_domains};
 use base::units::{GIB, MIB};
 
 fn component(id: u64, device: u128) -> Component {
-    Component { id: ComponentId(id), device: DeviceId(device), size: GIB }
+    Component { id: ComponentId(id), device: DeviceId(device), size: GIB, position: 0 }
 }
 
 fn mirror(copies: &[(u64, u128)]) -> Layout {

@@ -18,7 +18,7 @@ fn example(gib: &[&[u64]]) -> (Vec<Stored>, Vec<DeviceSpace>) {
         let mut device = device_of(host, 1, host, 100 * GIB);
         for data in *components {
             let id = disks.len() as u64 + 1;
-            let leaf = Component { id: ComponentId(id), device: device.id, size: 100 * GIB };
+            let leaf = Component { id: ComponentId(id), device: device.id, size: 100 * GIB, position: 0 };
             disks.push(Stored {
                 id: DiskId(u128::from(id)),
                 layout: Layout::Component(leaf),
@@ -107,8 +107,14 @@ fn a_device_that_is_nearly_full_is_relieved_even_where_all_are() {
 fn a_disk_without_redundancy_is_not_spread_over_hosts_to_even_devices_out() {
     let check = |data: u64, policy: Policy, expected: (Balance, usize)| {
         let devices: Vec<DeviceSpace> = (1..=2).map(|host| device_of(host, 1, host, 100 * GIB)).collect();
-        let leaf =
-            |id| Layout::Component(Component { id: ComponentId(id), device: devices[0].id, size: 100 * GIB });
+        let leaf = |id| {
+            Layout::Component(Component {
+                id: ComponentId(id),
+                device: devices[0].id,
+                size: 100 * GIB,
+                position: 0,
+            })
+        };
         let disk = Stored {
             id: DiskId(1),
             layout: Layout::Stripe { unit: MIB, columns: vec![leaf(1), leaf(2)] },

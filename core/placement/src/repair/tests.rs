@@ -166,8 +166,12 @@ fn explicit_stripes_share_a_device_only_where_that_is_forced() {
 #[test]
 fn a_component_moves_on_where_it_alone_can() {
     // Place 0 may go to host 3 or 4, and place 1 to host 3 only: each of them has room for one.
-    let component =
-        |id: u64, device: u128| Component { id: ComponentId(id), device: DeviceId(device), size: GIB };
+    let component = |id: u64, device: u128| Component {
+        id: ComponentId(id),
+        device: DeviceId(device),
+        size: GIB,
+        position: 0,
+    };
     let place = |first: u64, devices: [u128; 2]| {
         Layout::of_copies(vec![component(first, devices[0]), component(first + 1, devices[1])])
     };
@@ -195,8 +199,12 @@ fn a_component_moves_on_where_it_alone_can() {
 fn a_component_that_was_asked_in_vain_is_no_obstacle() {
     // Each device left has room for one component. Places 0 and 1 may only go to host 3, and place 1 is too large for
     // its second device. Place 2 has taken that one and can move on to host 4; place 1 is asked before it.
-    let component =
-        |id: u64, device: u128| Component { id: ComponentId(id), device: DeviceId(device), size: GIB };
+    let component = |id: u64, device: u128| Component {
+        id: ComponentId(id),
+        device: DeviceId(device),
+        size: GIB,
+        position: 0,
+    };
     let place = |first: u64, devices: [u128; 2]| {
         Layout::of_copies(vec![component(first, devices[0]), component(first + 1, devices[1])])
     };
@@ -482,8 +490,8 @@ proptest! {
 #[test]
 fn a_device_that_is_not_known_is_no_reason_to_stop() {
     let layout = Layout::of_copies(vec![
-        Component { id: ComponentId(1), device: DeviceId(77), size: GIB },
-        Component { id: ComponentId(2), device: DeviceId(11), size: GIB },
+        Component { id: ComponentId(1), device: DeviceId(77), size: GIB, position: 0 },
+        Component { id: ComponentId(2), device: DeviceId(11), size: GIB, position: 0 },
     ]);
     let devices = [device_of(1, 1, 11, GIB), device_of(2, 1, 21, GIB)];
     let lost = BTreeSet::from([ComponentId(1)]);

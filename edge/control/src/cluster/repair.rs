@@ -314,21 +314,23 @@ fn missing_here(
 
 /// A component with what it tells of its disk when the directory is lost; nothing when that is too long.
 pub(super) fn described(record: &DiskRecord, new: NewComponent) -> Option<NewComponent> {
-    let in_growth = || {
-        let growth = record.growth.as_ref()?;
-        let mut places = growth.layout.places();
-        let (place, _) = places.find(|(_, copies)| copies.iter().any(|copy| copy.id == new.id))?;
-        Some((place, &growth.layout))
+    let layouts = [Some(&record.layout), record.growth.as_ref().map(|growth| &growth.layout)];
+    let within = |layout: &layout::Layout| {
+        let is_it =
+            |(_, components): &(usize, &[layout::Component])| components.iter().any(|one| one.id == new.id);
+        let (place, components) = layout.places().find(is_it)?;
+        let position = components.iter().find(|one| one.id == new.id)?.position;
+        Some((place, position, node::label::shape_of(layout)?))
     };
-    let here = record.component(new.id).map(|(place, _)| (place, &record.layout));
-    let (place, layout) = here.or_else(in_growth)?;
+    let (place, position, shape) = layouts.into_iter().flatten().find_map(within)?;
     let about = node::label::DiskLabel {
         name: record.name.clone(),
         size: record.size,
         policy: record.policy.to_string(),
         read_only: record.read_only,
         place: place as u16,
-        shape: node::label::shape_of(layout)?,
+        position,
+        shape,
     };
     Some(NewComponent { disk_label: about.encode()?, ..new })
 }

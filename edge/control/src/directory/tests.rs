@@ -92,7 +92,7 @@ fn a_store_that_failed_is_opened_anew_and_has_what_was_told() {
 
 /// A disk of one component of `size` MiB, as release 0.1 wrote it.
 fn former_disk(id: u128, name: &str, size: u64) -> serde_json::Value {
-    let leaf = Component { id: ComponentId(id as u64), device: DeviceId(9), size: size << 20 };
+    let leaf = Component { id: ComponentId(id as u64), device: DeviceId(9), size: size << 20, position: 0 };
     let layout = base::hex(&Layout::Component(leaf).encode());
     serde_json::json!({
         "id": DiskId(id).to_string(), "name": name, "size": size << 20, "policy": "single", "layout": layout,

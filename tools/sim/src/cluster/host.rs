@@ -172,6 +172,7 @@ pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
                 id: component_id(number, index as u64, copy as u64),
                 device: host.capacity_device(),
                 size,
+                position: 0,
             })
             .collect(),
     };

@@ -45,8 +45,12 @@ fn host() -> HostRecord {
     }
 }
 fn disk() -> DiskRecord {
-    let component =
-        |id: u64| Component { id: ComponentId(id), device: DeviceId(u128::from(id) * 11), size: 1 << 30 };
+    let component = |id: u64| Component {
+        id: ComponentId(id),
+        device: DeviceId(u128::from(id) * 11),
+        size: 1 << 30,
+        position: 0,
+    };
     let member = |id: u64, standing, role| Member {
         component: ComponentId(id),
         node: node(u128::from(id)),

@@ -95,6 +95,11 @@ struct StoredMember {
     ceiling: Option<StoredCeiling>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_first(position: &u8) -> bool {
+    *position == 0
+}
+
 /// What a member may know at most that does not count.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -127,6 +132,9 @@ struct StoredIncoming {
     component: String,
     device: String,
     size: u64,
+    /// From level 3 on, of disks with parity.
+    #[serde(default, skip_serializing_if = "is_first")]
+    position: u8,
     replaces: Option<String>,
     reason: StoredReason,
 }
@@ -138,6 +146,9 @@ struct StoredStandIn {
     component: String,
     device: String,
     size: u64,
+    /// From level 3 on, of disks with parity.
+    #[serde(default, skip_serializing_if = "is_first")]
+    position: u8,
     of: String,
 }
 
@@ -412,6 +423,7 @@ impl From<&Incoming> for StoredIncoming {
             component: one.component.id.to_string(),
             device: one.component.device.to_string(),
             size: one.component.size,
+            position: one.component.position,
             replaces: one.replaces.map(|id| id.to_string()),
             reason: match one.reason {
                 Reason::Repair => StoredReason::Repair,
@@ -431,6 +443,7 @@ impl StoredIncoming {
                 id: parsed(&self.component)?,
                 device: parsed(&self.device)?,
                 size: self.size,
+                position: self.position,
             },
             replaces: self.replaces.as_deref().map(parsed).transpose()?,
             reason: match self.reason {
@@ -450,6 +463,7 @@ impl From<&StandIn> for StoredStandIn {
             component: one.component.id.to_string(),
             device: one.component.device.to_string(),
             size: one.component.size,
+            position: one.component.position,
             of: one.of.to_string(),
         }
     }
@@ -458,7 +472,7 @@ impl From<&StandIn> for StoredStandIn {
 impl StoredStandIn {
     fn stand_in(self) -> Result<StandIn, String> {
         let (id, device) = (parsed(&self.component)?, parsed(&self.device)?);
-        let component = Component { id, device, size: self.size };
+        let component = Component { id, device, size: self.size, position: self.position };
         Ok(StandIn { place: self.place, component, of: parsed(&self.of)? })
     }
 }

@@ -18,7 +18,7 @@ fn node(host: u128) -> NodeId {
 }
 
 fn component(id: u64) -> Component {
-    Component { id: ComponentId(id), device: DeviceId(u128::from(id) * 11), size: GIB }
+    Component { id: ComponentId(id), device: DeviceId(u128::from(id) * 11), size: GIB, position: 0 }
 }
 
 fn member(id: u64, standing: Standing) -> Member {
