@@ -5,6 +5,7 @@
 //! nothing of the product's code: they show that the rules are enough and that each is needed, while the simulator shows that
 //! the code keeps them.
 
+pub mod moves;
 pub mod parity;
 pub mod parts;
 pub mod protocol;

@@ -3,7 +3,7 @@
 use clap::{Parser, ValueEnum};
 use model::search::{Outcome, search};
 use model::world::World;
-use model::{parity, protocol};
+use model::{moves, parity, protocol};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -25,6 +25,9 @@ struct Arguments {
     /// Parity members beside the two data members of `parity`.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     parity: u8,
+    /// How often the move of `moves` may be turned round.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=3))]
+    turns: u8,
     /// Guests of `protocol` wait for a component in resync all the time, not only at its end.
     #[arg(long)]
     late: bool,
@@ -46,6 +49,8 @@ enum Model {
     Protocol,
     /// A place with parity.
     Parity,
+    /// A disk that moves from one layout to another.
+    Moves,
 }
 
 fn main() -> ExitCode {
@@ -60,6 +65,10 @@ fn main() -> ExitCode {
         Model::Parity => {
             let parity = usize::from(arguments.parity);
             run(&arguments, parity::config::Config { parity, epochs, writes, without: None })
+        }
+        Model::Moves => {
+            let turns = arguments.turns;
+            run(&arguments, moves::config::Config { epochs, writes, turns, without: None })
         }
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 pub const MEMBERS_MAX: usize = 4;
 
 /// A write's identity, ordered by epoch, then sequence. Zero: never written.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Id(pub u8);
 
 impl Id {
@@ -28,7 +28,7 @@ impl fmt::Debug for Id {
 }
 
 /// A set of components.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Set(pub u8);
 
 impl Set {
