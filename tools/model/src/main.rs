@@ -114,6 +114,10 @@ fn show<W: World>(world: &W, states: usize, is_violation_wanted: bool) -> ExitCo
 fn each_rule<W: World>(world: W, states: usize) -> ExitCode {
     let mut all_missed = true;
     for &(name, rule) in W::RULES {
+        if !world.can_miss(rule) {
+            println!("{name}: needs a larger configuration");
+            continue;
+        }
         match search(&world.without(rule), states) {
             Outcome::Violated { violation, trace } => {
                 println!("{name}: missed after {} steps: {violation:?}", trace.len());

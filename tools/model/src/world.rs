@@ -21,6 +21,11 @@ pub trait World: Copy {
     /// The same world without a rule.
     fn without(self, rule: Self::Rule) -> Self;
 
+    /// Whether this configuration is large enough to miss the rule.
+    fn can_miss(&self, _rule: Self::Rule) -> bool {
+        true
+    }
+
     /// The first state.
     fn first(&self) -> Self::State;
 

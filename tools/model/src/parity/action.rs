@@ -20,6 +20,10 @@ impl World for Config {
         Config { without: Some(rule), ..self }
     }
 
+    fn can_miss(&self, rule: Rule) -> bool {
+        self.parity > 1 || !matches!(rule, Rule::EvenBeforeChange | Rule::PutKeepsReplaced)
+    }
+
     fn first(&self) -> State {
         State::first(self.parity)
     }

@@ -141,8 +141,9 @@ fn next_of_serving(config: &Config, state: &State, epoch: u8, owner: &Owner, out
     let is_stale = |block: &usize| state.is_stale_base(owner, *block);
     let is_changing = owner.change.kind != Kind::None;
     let is_decoding = state.decode.is_some();
-    let is_unclear = |block| is_stale(&block) || state.is_uneven(owner, block);
-    let knows_sets = !(0..DATA).any(is_unclear) || !config.keeps(Rule::AskForSets);
+    let is_uneven = |block| state.is_uneven(owner, block) && config.keeps(Rule::EvenBeforeChange);
+    let is_clear = !(0..DATA).any(|block| is_stale(&block) || is_uneven(block));
+    let knows_sets = is_clear || !config.keeps(Rule::AskForSets);
     let may_overlap = !config.keeps(Rule::FoldExcludesChanges);
     let may_write = !is_changing && !is_decoding && (owner.fold.is_none() || may_overlap);
     let is_known = knows_sets || !config.keeps(Rule::WriteWaitsForPromote);

@@ -13,9 +13,10 @@ pub enum Rule {
     PromoteAfterFold,
     /// A fold's lock lasts until its bases are dropped (16).
     WriteWaitsForPromote,
-    /// An owner that took over or attached a member asks for copies and bases before it changes the column,
-    /// and folds and promotes what is not the same on all (16).
+    /// An owner that took over or attached a member asks for copies and bases before it changes the column (16).
     AskForSets,
+    /// A column of which some parity members have a copy and others do not is folded before it is changed (16).
+    EvenBeforeChange,
     /// A member keeps what a row write replaces (17).
     KeepReplaced,
     /// What a take-over puts on a member keeps what it replaces, too (17).
@@ -48,13 +49,14 @@ pub enum Rule {
 
 impl Rule {
     /// All of them, with the names that commands take.
-    pub const ALL: [(&'static str, Rule); 20] = [
+    pub const ALL: [(&'static str, Rule); 21] = [
         ("copies-before-acknowledge", Rule::CopiesBeforeAcknowledge),
         ("decode-with-base", Rule::DecodeWithBase),
         ("fold-in-one-batch", Rule::FoldInOneBatch),
         ("promote-after-fold", Rule::PromoteAfterFold),
         ("write-waits-for-promote", Rule::WriteWaitsForPromote),
         ("ask-for-sets", Rule::AskForSets),
+        ("even-before-change", Rule::EvenBeforeChange),
         ("keep-replaced", Rule::KeepReplaced),
         ("put-keeps-replaced", Rule::PutKeepsReplaced),
         ("row-forward-with-enough", Rule::RowForwardWithEnough),
