@@ -6,7 +6,8 @@ use crate::{moves, parity, protocol};
 
 const MIRROR: protocol::action::Config =
     protocol::action::Config { components: 2, epochs: 2, writes: 2, is_early: true, without: None };
-const PARITY: parity::config::Config = parity::config::Config { parity: 1, epochs: 2, writes: 2, without: None };
+const PARITY: parity::config::Config =
+    parity::config::Config { parity: 1, epochs: 2, writes: 2, without: None };
 const MOVES: moves::config::Config = moves::config::Config { epochs: 2, writes: 2, turns: 1, without: None };
 
 /// Looks at all states of a world, and at those without each of its rules.

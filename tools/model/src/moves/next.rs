@@ -94,8 +94,11 @@ fn next_of_guests(config: &Config, state: &State, epoch: u8, owner: &Owner, out:
         }
         return;
     }
-    let is_copied_now =
-        |place| owner.granule() == Some(change.block) && owner.copy_locked.has(place) && config.keeps(Rule::CopyUnderLock);
+    let is_copied_now = |place| {
+        owner.granule() == Some(change.block)
+            && owner.copy_locked.has(place)
+            && config.keeps(Rule::CopyUnderLock)
+    };
     let mut wanted = change.to.iter().filter(|place| !change.locked.has(*place));
     if let Some(place) = wanted.next().filter(|place| !is_copied_now(*place)) {
         out.push(Action::LockWrite { owner: epoch, place });
@@ -124,7 +127,7 @@ fn next_of_granule(config: &Config, state: &State, epoch: u8, owner: &Owner, out
         Stage::Begun => {
             let order = if config.keeps(Rule::LockOrder) { [OLD, NEW] } else { [NEW, OLD] };
             let is_free = |place: &usize| {
-                !(change.is_of(granule) && change.locked.has(*place)) || !config.keeps(Rule::CopyUnderLock)
+                !(change.is_of(granule) && change.locked.has(*place) && config.keeps(Rule::CopyUnderLock))
             };
             match order.into_iter().find(|place| !owner.copy_locked.has(*place)) {
                 Some(place) if is_free(&place) => out.push(Action::LockCopy { owner: epoch, place }),

@@ -194,8 +194,11 @@ fn serve(config: &Config, state: &mut State, epoch: u8) -> Result<(), Violation>
     let from = owner.active;
     for block in 0..DATA {
         let known = state.known[block];
-        let found = read(state, from, block, config.without)
-            .map_err(|fault| Violation::Unreadable { block, from, fault })?;
+        let found = read(state, from, block, config.without).map_err(|fault| Violation::Unreadable {
+            block,
+            from,
+            fault,
+        })?;
         if found < known {
             return Err(Violation::Lost { block, from, found, known });
         }
@@ -238,8 +241,11 @@ fn fold(config: &Config, state: &mut State, epoch: u8, is_delta: bool) -> Result
     let owner = state.owners[epoch as usize];
     let mut counts = [Id::default(); DATA];
     for (block, count) in counts.iter_mut().enumerate() {
-        *count = read(state, owner.active, block, config.without)
-            .map_err(|fault| Violation::Unreadable { block, from: owner.active, fault })?;
+        *count = read(state, owner.active, block, config.without).map_err(|fault| Violation::Unreadable {
+            block,
+            from: owner.active,
+            fault,
+        })?;
     }
     for member in folders(state, &owner).iter().filter(|_| is_delta) {
         let unit = &state.members[member].unit;

@@ -91,8 +91,9 @@ pub enum Undecided {
 /// See [`Undecided`]: at most the latest write of the column is undecided.
 pub fn undecided(config: &Config, state: &State, active: Set) -> Undecided {
     let blocks = |member: usize| if member < DATA { member..member + 1 } else { 0..DATA };
-    let versions =
-        active.iter().flat_map(|member| blocks(member).map(move |block| (block, state.newest(member, block))));
+    let versions = active
+        .iter()
+        .flat_map(|member| blocks(member).map(move |block| (block, state.newest(member, block))));
     let (block, id) = versions.max_by_key(|(_, id)| *id).expect("an owner has a member");
     if id == Id::default() {
         return Undecided::Nothing;

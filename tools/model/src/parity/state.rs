@@ -251,7 +251,9 @@ impl State {
         rest.put(self.decided_by, 2);
         (0..DATA).for_each(|block| rest.put(self.known[block ^ turn].0, 4));
         if let Some(decode) = self.decode {
-            rest.put(1 << 2 | (decode.block ^ turn) as u8 * 2 | u8::from(decode.needs_base), 3);
+            rest.put(1, 1);
+            rest.put((decode.block ^ turn) as u8, 1);
+            rest.put(u8::from(decode.needs_base), 1);
             (0..DATA).for_each(|block| rest.put(decode.counts[block ^ turn].0, 4));
         }
         let owners = [1, 2, 3].map(|epoch| key_of_owner(&self.owners[epoch], turn));
