@@ -36,7 +36,7 @@ fn a_mirror_whose_guests_wait_for_resync_has_as_many_states_as_the_model_that_it
 
 #[test]
 fn a_small_place_with_parity_has_no_wrong_state_and_needs_every_rule() {
-    check(PARITY, 839_299);
+    check(PARITY, 1_650_514);
 }
 
 #[test]

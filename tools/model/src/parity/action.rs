@@ -69,6 +69,8 @@ fn apply(config: &Config, state: &mut State, action: Action) -> Result<(), Viola
             let reached = &mut state.owners[owner as usize].change.reached;
             *reached = reached.with(member);
         }
+        Action::Refuse { owner, member } => refuse(config, state, owner, member),
+        Action::TakeBack { owner, member } => undo(config, state, owner, member)?,
         Action::Acknowledge { owner } => acknowledge(state, owner),
         Action::End { owner } => state.owners[owner as usize].change = Change::default(),
         Action::Fold { owner, is_delta } => fold(config, state, owner, is_delta)?,
@@ -174,6 +176,49 @@ fn take_back(config: &Config, state: &mut State, member: usize) -> Result<(), Vi
     at.unit = replaced;
     if !config.keeps(Rule::DropRestoresLayers) {
         at.unit.layer = [NONE; DATA];
+    }
+    Ok(())
+}
+
+/// Notes who has no room, and reads what stands there: what stood before the write.
+fn refuse(config: &Config, state: &mut State, epoch: u8, member: usize) {
+    let Unit { content, layer } = state.members[member].unit;
+    let change = &mut state.owners[epoch as usize].change;
+    if change.reached.is_empty() {
+        *change = Change::default();
+        return;
+    }
+    change.refused_by = Some(member);
+    let Kind::Small(block) = change.kind else { return };
+    // A data member with a base, or a parity member with a copy: whoever took the write had two versions before, too.
+    if layer[block] != NONE && (member >= DATA || config.keeps(Rule::TakeBackFormerCopy)) {
+        change.former = if member >= DATA { layer[block] } else { content[block] };
+    }
+}
+
+/// Takes a write back that another member has no room for.
+fn undo(config: &Config, state: &mut State, epoch: u8, member: usize) -> Result<(), Violation> {
+    let Change { kind, former, .. } = state.owners[epoch as usize].change;
+    let is_right = state.owners[epoch as usize].right().has(member);
+    match kind {
+        // It keeps the write, and so shows that it is to be made anew, whoever attaches it next.
+        _ if !is_right => {}
+        Kind::Small(block) => {
+            let unit = &mut state.members[member].unit;
+            match (member >= DATA, former != Id::default()) {
+                (true, true) => unit.layer[block] = former,
+                (true, false) => unit.layer[block] = NONE,
+                (false, true) => unit.content[block] = former,
+                (false, false) => (unit.content[block], unit.layer[block]) = (unit.layer[block], NONE),
+            }
+        }
+        Kind::Row => take_back(config, state, member)?,
+        Kind::None => unreachable!("a write is under way"),
+    }
+    let change = &mut state.owners[epoch as usize].change;
+    change.reached = change.reached.without(member);
+    if change.reached.is_empty() {
+        *change = Change::default();
     }
     Ok(())
 }

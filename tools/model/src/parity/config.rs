@@ -47,6 +47,10 @@ pub enum Action {
     Write { owner: u8, kind: Kind },
     /// A write reaches a member.
     Deliver { owner: u8, member: usize },
+    /// A member has no room for a write.
+    Refuse { owner: u8, member: usize },
+    /// A member takes the refused write back.
+    TakeBack { owner: u8, member: usize },
     /// The guest learns that its write is done.
     Acknowledge { owner: u8 },
     /// The write has reached the member in resync, too, or there is none any more.

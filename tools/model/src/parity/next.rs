@@ -56,7 +56,10 @@ pub fn folders(state: &State, owner: &Owner) -> Set {
 fn next_of_messages(config: &Config, state: &State, epoch: u8, owner: &Owner, out: &mut Vec<Action>) {
     let is_open = |member: &usize| state.members[*member].promised == epoch;
     let change = &owner.change;
-    if change.kind != Kind::None {
+    if change.refused_by.is_some() {
+        let holders = change.reached.iter().filter(is_open);
+        out.extend(holders.map(|member| Action::TakeBack { owner: epoch, member }));
+    } else if change.kind != Kind::None {
         let all = addressed(state, owner);
         let missing = all.iter().filter(|member| !change.reached.has(*member)).filter(is_open);
         out.extend(missing.map(|member| Action::Deliver { owner: epoch, member }));
@@ -156,6 +159,11 @@ fn next_of_serving(config: &Config, state: &State, epoch: u8, owner: &Owner, out
     if !is_changing && owner.fold.is_none() {
         let stale = (0..DATA).filter(is_stale).filter(|member| state.members[*member].promised == epoch);
         out.extend(stale.map(|member| Action::Promote { owner: epoch, member }));
+    }
+    if is_changing && !owner.change.is_acknowledged && owner.change.refused_by.is_none() {
+        let full = addressed(state, owner).and(owner.active).iter();
+        let full = full.filter(|member| !owner.change.reached.has(*member));
+        out.extend(full.map(|member| Action::Refuse { owner: epoch, member }));
     }
     if is_decoding {
         out.push(Action::EndDecode);

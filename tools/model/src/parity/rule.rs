@@ -29,6 +29,8 @@ pub enum Rule {
     DecideWindow,
     /// No transaction leaves fewer members than a decode needs (19).
     Enough,
+    /// A small write that is taken back gives parity the copy back that it replaced.
+    TakeBackFormerCopy,
     /// A fold excludes changes of its column (20).
     FoldExcludesChanges,
     /// A fold excludes decoding reads of its column (20).
@@ -49,7 +51,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them, with the names that commands take.
-    pub const ALL: [(&'static str, Rule); 21] = [
+    pub const ALL: [(&'static str, Rule); 22] = [
         ("copies-before-acknowledge", Rule::CopiesBeforeAcknowledge),
         ("decode-with-base", Rule::DecodeWithBase),
         ("fold-in-one-batch", Rule::FoldInOneBatch),
@@ -63,6 +65,7 @@ impl Rule {
         ("drop-restores-layers", Rule::DropRestoresLayers),
         ("decide-window", Rule::DecideWindow),
         ("enough", Rule::Enough),
+        ("take-back-former-copy", Rule::TakeBackFormerCopy),
         ("fold-excludes-changes", Rule::FoldExcludesChanges),
         ("fold-excludes-decoding", Rule::FoldExcludesDecoding),
         ("row-decides", Rule::RowDecides),

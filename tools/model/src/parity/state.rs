@@ -64,6 +64,10 @@ pub struct Change {
     pub reached: Set,
     /// Whether the guest knows that it is done.
     pub is_acknowledged: bool,
+    /// The member that has no room for it, so that the others take it back.
+    pub refused_by: Option<usize>,
+    /// What others had as copy or newest version then, beside an older one; zero: they had one version only.
+    pub former: Id,
 }
 
 /// A fold under way.
@@ -278,6 +282,7 @@ impl State {
             bits.put(u8::from(owner.active.has(place)), 1);
             bits.put(u8::from(owner.resyncing.has(place)), 1);
             bits.put(u8::from(owner.change.reached.has(place)), 1);
+            bits.put(u8::from(owner.change.refused_by == Some(place)), 1);
             let fold = owner.fold.unwrap_or_default();
             bits.put(u8::from(fold.written.has(place)) + u8::from(fold.folded.has(place)), 2);
         }
@@ -296,6 +301,7 @@ fn key_of_owner(owner: &Owner, turn: usize) -> u64 {
     };
     bits.put(kind, 2);
     bits.put(owner.change.id.0, 4);
+    bits.put(owner.change.former.0, 4);
     bits.put(u8::from(owner.change.is_acknowledged), 1);
     bits.put(u8::from(owner.is_copied), 1);
     bits.put(u8::from(owner.is_caught_up), 1);
