@@ -1,28 +1,34 @@
 //! `model`: looks at all states of a configuration, or shows how a removed rule is missed.
 
-use clap::Parser;
-use model::action::{Config, Method};
-use model::rule::Rule;
+use clap::{Parser, ValueEnum};
 use model::search::{Outcome, search};
+use model::world::World;
+use model::{moves, parity, protocol};
 use std::process::ExitCode;
 use std::time::Instant;
 
 /// Checks the replication protocol state by state.
 #[derive(Debug, Parser)]
 struct Arguments {
+    /// Model to check.
+    #[arg(long, value_enum, default_value_t = Model::Protocol)]
+    of: Model,
     /// Owners, one after the other.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=3))]
     epochs: u8,
     /// Writes in all.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=7))]
     writes: u8,
-    /// Components.
+    /// Components of the protocol's mirror.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=3))]
     components: u8,
-    /// Uncertain writes are rolled back, as with parity, and not forward, as with mirrors.
-    #[arg(long)]
-    parity: bool,
-    /// Guests wait for a component in resync all the time, not only at its end.
+    /// Parity members beside the two data members of `parity`.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    parity: u8,
+    /// How often the move of `moves` may be turned round.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=3))]
+    turns: u8,
+    /// Guests of `protocol` wait for a component in resync all the time, not only at its end.
     #[arg(long)]
     late: bool,
     /// Takes one rule out.
@@ -36,29 +42,58 @@ struct Arguments {
     states: usize,
 }
 
+/// A model, by the name that commands take.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Model {
+    /// The protocol of a mirror.
+    Protocol,
+    /// A place with parity.
+    Parity,
+    /// A disk that moves from one layout to another.
+    Moves,
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let mut config = Config {
-        components: usize::from(arguments.components),
-        epochs: arguments.epochs,
-        writes: arguments.writes,
-        method: if arguments.parity { Method::Parity } else { Method::Mirror },
-        is_early: !arguments.late,
-        without: None,
-    };
+    let Arguments { epochs, writes, .. } = arguments;
+    match arguments.of {
+        Model::Protocol => {
+            let components = usize::from(arguments.components);
+            let is_early = !arguments.late;
+            run(&arguments, protocol::action::Config { components, epochs, writes, is_early, without: None })
+        }
+        Model::Parity => {
+            let parity = usize::from(arguments.parity);
+            run(&arguments, parity::config::Config { parity, epochs, writes, without: None })
+        }
+        Model::Moves => {
+            let turns = arguments.turns;
+            run(&arguments, moves::config::Config { epochs, writes, turns, without: None })
+        }
+    }
+}
+
+fn run<W: World>(arguments: &Arguments, world: W) -> ExitCode {
     if arguments.each_rule {
-        return each_rule(config, arguments.states);
+        return each_rule(world, arguments.states);
     }
-    if let Some(name) = &arguments.without {
-        let Some(rule) = Rule::named(name) else {
+    let Some(name) = &arguments.without else {
+        return show(&world, arguments.states, false);
+    };
+    match W::RULES.iter().find(|(known, _)| known == name) {
+        Some((_, rule)) => show(&world.without(*rule), arguments.states, true),
+        None => {
             eprintln!("model: there is no rule `{name}`; the rules are:");
-            Rule::ALL.iter().for_each(|(name, _)| eprintln!("  {name}"));
-            return ExitCode::from(2);
-        };
-        config.without = Some(rule);
+            W::RULES.iter().for_each(|(name, _)| eprintln!("  {name}"));
+            ExitCode::from(2)
+        }
     }
+}
+
+/// Searches a world in which a violation is wanted or not, and tells what was found.
+fn show<W: World>(world: &W, states: usize, is_violation_wanted: bool) -> ExitCode {
     let started = Instant::now();
-    let outcome = search(&config, arguments.states);
+    let outcome = search(world, states);
     match &outcome {
         Outcome::Exhausted { states, depth } => {
             println!("all {states} states, {depth} steps deep: no violation")
@@ -72,21 +107,24 @@ fn main() -> ExitCode {
         }
     }
     println!("{:.1} s", started.elapsed().as_secs_f64());
-    // With a rule removed, a violation is what is wanted.
     let is_violated = matches!(outcome, Outcome::Violated { .. });
-    if is_violated == config.without.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if is_violated == is_violation_wanted { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn each_rule(config: Config, states: usize) -> ExitCode {
+fn each_rule<W: World>(world: W, states: usize) -> ExitCode {
     let mut all_missed = true;
-    for (name, rule) in Rule::ALL {
-        match search(&Config { without: Some(rule), ..config }, states) {
+    for &(name, rule) in W::RULES {
+        if !world.can_miss(rule) {
+            println!("{name}: needs a larger configuration");
+            continue;
+        }
+        match search(&world.without(rule), states) {
             Outcome::Violated { violation, trace } => {
                 println!("{name}: missed after {} steps: {violation:?}", trace.len());
             }
-            Outcome::Exhausted { .. } | Outcome::Stopped { .. } => {
+            Outcome::Exhausted { states, .. } | Outcome::Stopped { states, .. } => {
                 all_missed = false;
-                println!("{name}: not missed");
+                println!("{name}: not missed in {states} states");
             }
         }
     }

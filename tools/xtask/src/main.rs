@@ -23,7 +23,7 @@ cargo xtask <command>
   imports CRATE [--dot]       print which file of a crate imports from which, and the circles
   ci                          formatting, clippy, tidy and all tests
   sim --seeds N [--seed S]    run the simulator: N worlds from seed S on (default 1)
-  model [--each-rule]         check the replication protocol state by state; `model --help` tells the sizes
+  model [--of MODEL]          check the protocol, parity or moves state by state; `model --help` tells the sizes
   trials [SCENARIO ...]       try real hosts with real faults under a load that verifies; `trials --help` tells more
   package --program FILE --out FOLDER   make the Debian package of a program that was built
   help                        this text

@@ -1,6 +1,6 @@
 //! What the model's world consists of, small enough to be copied and compared by the million.
 
-use std::fmt;
+use crate::parts::{Bits, Id, Set};
 
 /// Blocks of the disk; all in one region.
 pub const BLOCKS: usize = 2;
@@ -11,80 +11,6 @@ pub const EPOCHS_MAX: usize = 3;
 /// Writes of one owner at most, so that an id fits four bits.
 pub const SEQUENCE_MAX: u8 = 3;
 
-/// A write's identity, ordered by epoch, then sequence. Zero: never written.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Id(pub u8);
-
-impl Id {
-    /// The id of a write; sequence 0 stands before an epoch's first write.
-    pub fn new(epoch: u8, sequence: u8) -> Id {
-        Id(epoch << 2 | sequence)
-    }
-
-    /// The epoch of its owner.
-    pub fn epoch(self) -> u8 {
-        self.0 >> 2
-    }
-}
-
-impl fmt::Debug for Id {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.epoch(), self.0 & 3)
-    }
-}
-
-/// A set of components.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct Set(pub u8);
-
-impl Set {
-    /// The first `count` components.
-    pub fn first(count: usize) -> Set {
-        Set((1 << count) - 1)
-    }
-
-    /// One component alone.
-    pub fn only(component: usize) -> Set {
-        Set(1 << component)
-    }
-
-    /// Whether it is in.
-    pub fn has(self, component: usize) -> bool {
-        self.0 >> component & 1 == 1
-    }
-
-    /// With it.
-    pub fn with(self, component: usize) -> Set {
-        Set(self.0 | 1 << component)
-    }
-
-    /// Without it.
-    pub fn without(self, component: usize) -> Set {
-        Set(self.0 & !(1 << component))
-    }
-
-    /// What is in either.
-    pub fn or(self, other: Set) -> Set {
-        Set(self.0 | other.0)
-    }
-
-    /// Whether all of `other` are in.
-    pub fn covers(self, other: Set) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    /// The components in it.
-    pub fn iter(self) -> impl Iterator<Item = usize> {
-        (0..COMPONENTS_MAX).filter(move |component| self.has(*component))
-    }
-}
-
-impl fmt::Debug for Set {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter()).finish()
-    }
-}
-
 /// What a component keeps; all of it survives crashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Component {
@@ -92,8 +18,6 @@ pub struct Component {
     pub promised: u8,
     /// The write that stands in each block.
     pub stored: [Id; BLOCKS],
-    /// What stood there before, kept while it may have to be taken back (parity).
-    pub before: [Id; BLOCKS],
     /// All ids up to here are decided.
     pub watermark: Id,
 }
@@ -254,7 +178,6 @@ impl State {
             bits.put(u8::from(self.active.has(place)), 1);
             for block in blocks() {
                 bits.put(component.stored[block].0, 4);
-                bits.put(component.before[block].0, 4);
             }
             for owner in &self.owners[1..] {
                 bits.put(u8::from(owner.active.has(place)), 1);
@@ -288,15 +211,5 @@ impl State {
             rest.put(self.decided[block].0, 4);
         }
         [of_components[0], of_components[1], of_components[2], owners.0, rest.0]
-    }
-}
-
-/// Bits one after the other.
-#[derive(Default)]
-struct Bits(u64);
-
-impl Bits {
-    fn put(&mut self, value: u8, bits: u32) {
-        self.0 = self.0 << bits | u64::from(value);
     }
 }

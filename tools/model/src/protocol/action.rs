@@ -1,16 +1,9 @@
 //! What can happen next, and what it does. `next` lists the actions that are possible, `apply` performs one.
 
-use crate::rule::Rule;
-use crate::state::{BLOCKS, COMPONENTS_MAX, Id, Owner, Phase, SEQUENCE_MAX, Set, State};
-
-/// How a place of the disk stores its data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    /// Every component holds all: what is uncertain is rolled forward.
-    Mirror,
-    /// Components hold parts of a row: what is uncertain is rolled back.
-    Parity,
-}
+use crate::parts::{Id, Set};
+use crate::protocol::rule::Rule;
+use crate::protocol::state::{BLOCKS, COMPONENTS_MAX, Owner, Phase, SEQUENCE_MAX, State};
+use crate::world::World;
 
 /// What is tried.
 #[derive(Debug, Clone, Copy)]
@@ -21,8 +14,6 @@ pub struct Config {
     pub epochs: u8,
     /// Writes in all.
     pub writes: u8,
-    /// See there.
-    pub method: Method,
     /// Whether guests wait for a component in resync only at its end (docs/design/0021), not all the time.
     pub is_early: bool,
     /// The rule that is taken out.
@@ -49,7 +40,7 @@ pub enum Action {
     ForgetComponent { owner: u8, component: usize },
     /// A component promises the epoch.
     Open { owner: u8, component: usize },
-    /// An uncertain block of a component is rolled forward or back.
+    /// An uncertain block of a component is rolled forward.
     Settle { owner: u8, component: usize, block: usize, to: Id },
     /// A component has the watermark of the new epoch.
     Stamp { owner: u8, component: usize },
@@ -89,12 +80,39 @@ pub enum Violation {
     Stale { owner: u8, block: usize, found: Id, known: Id },
     /// A read returned a write that an owner had decided not to be there.
     CameBack { owner: u8, block: usize, found: Id },
-    /// A write must be taken back, and what stood before is gone.
-    CannotRollBack { component: usize, block: usize },
+}
+
+impl World for Config {
+    type State = State;
+    type Action = Action;
+    type Violation = Violation;
+    type Key = [u64; 5];
+    type Rule = Rule;
+    const RULES: &'static [(&'static str, Rule)] = &Rule::ALL;
+
+    fn without(self, rule: Rule) -> Config {
+        Config { without: Some(rule), ..self }
+    }
+
+    fn first(&self) -> State {
+        State::first(self.components)
+    }
+
+    fn next(&self, state: &State, out: &mut Vec<Action>) {
+        next(self, state, out);
+    }
+
+    fn apply(&self, state: &State, action: Action) -> Result<State, Violation> {
+        apply(self, state, action)
+    }
+
+    fn key(&self, state: &State) -> [u64; 5] {
+        state.key()
+    }
 }
 
 /// Everything that may happen next.
-pub fn next(config: &Config, state: &State, out: &mut Vec<Action>) {
+fn next(config: &Config, state: &State, out: &mut Vec<Action>) {
     if state.epoch < config.epochs {
         out.push(Action::TakeOver);
         if !config.keeps(Rule::NoSalvage) {
@@ -144,11 +162,7 @@ fn next_of_opening(config: &Config, state: &State, epoch: u8, owner: &Owner, out
     let mut is_decided = true;
     for block in 0..BLOCKS {
         let stored = owner.active.iter().map(|component| state.components[component].stored[block]);
-        let to = match config.method {
-            Method::Mirror => stored.max(),
-            Method::Parity => stored.min(),
-        };
-        let to = to.expect("an owner has a component");
+        let to = stored.max().expect("an owner has a component");
         for component in owner.active.iter() {
             if state.components[component].stored[block] != to {
                 is_decided = false;
@@ -254,7 +268,7 @@ fn watermark(owner: &Owner, epoch: u8) -> Id {
 ///
 /// # Errors
 /// What the action showed to be wrong.
-pub fn apply(config: &Config, state: &State, action: Action) -> Result<State, Violation> {
+fn apply(config: &Config, state: &State, action: Action) -> Result<State, Violation> {
     let mut next = *state;
     match action {
         Action::TakeOver => take_over(&mut next, state.active),
@@ -274,13 +288,9 @@ pub fn apply(config: &Config, state: &State, action: Action) -> Result<State, Vi
             }
         }
         Action::Settle { component, block, to, .. } => {
-            let at = &mut next.components[component];
-            if config.method == Method::Parity && at.before[block] != to {
-                return Err(Violation::CannotRollBack { component, block });
-            }
-            at.stored[block] = to;
+            next.components[component].stored[block] = to;
         }
-        Action::Stamp { owner, component } => decide(config, &mut next, component, Id::new(owner, 0)),
+        Action::Stamp { owner, component } => next.components[component].watermark = Id::new(owner, 0),
         Action::Serve { owner } => serve(&mut next, owner),
         Action::Write { owner, block } => write(&mut next, owner, block),
         Action::Acknowledge { owner, block } => acknowledge(config, &mut next, owner, block),
@@ -288,7 +298,7 @@ pub fn apply(config: &Config, state: &State, action: Action) -> Result<State, Vi
         Action::CatchUp { owner } => next.owners[owner as usize].is_caught_up = true,
         Action::Read { owner, component, block } => read(&mut next, owner, component, block)?,
         Action::SendWatermark { owner, component } => {
-            decide(config, &mut next, component, watermark(&state.owners[owner as usize], owner));
+            next.components[component].watermark = watermark(&state.owners[owner as usize], owner);
         }
         Action::Attach { owner, component, source } => attach(config, &mut next, owner, component, source),
         Action::Abandon { owner } => {
@@ -296,12 +306,7 @@ pub fn apply(config: &Config, state: &State, action: Action) -> Result<State, Vi
         }
         Action::Copy { owner, component, block, source } => {
             let copied = state.components[source].stored[block];
-            store(config, &mut next, component, block, copied);
-            // What is copied is decided.
-            next.components[component].before[block] = match config.method {
-                Method::Mirror => Id::default(),
-                Method::Parity => copied,
-            };
+            next.components[component].stored[block] = copied;
             next.owners[owner as usize].copied |= 1 << block;
         }
         Action::Grow { owner, component } => {
@@ -312,7 +317,7 @@ pub fn apply(config: &Config, state: &State, action: Action) -> Result<State, Vi
         }
         Action::Deliver { id, block, component, is_answered } => {
             next.take(id, component);
-            store(config, &mut next, component, block, id);
+            next.components[component].stored[block] = id;
             if is_answered {
                 let answered = &mut next.owners[id.epoch() as usize].answered[block];
                 *answered = answered.with(component);
@@ -321,26 +326,6 @@ pub fn apply(config: &Config, state: &State, action: Action) -> Result<State, Vi
     }
     check_active(&next)?;
     Ok(next)
-}
-
-/// Puts a write into a block. With parity what stood there is kept until the write is decided.
-fn store(config: &Config, state: &mut State, component: usize, block: usize, id: Id) {
-    let at = &mut state.components[component];
-    if config.method == Method::Parity {
-        at.before[block] = at.stored[block];
-    }
-    at.stored[block] = id;
-}
-
-/// Tells a component that all ids up to `to` are decided: what stood before them is not needed any more.
-fn decide(config: &Config, state: &mut State, component: usize, to: Id) {
-    let at = &mut state.components[component];
-    at.watermark = to;
-    for block in (0..BLOCKS).filter(|_| config.method == Method::Parity) {
-        if at.stored[block] <= to {
-            at.before[block] = at.stored[block];
-        }
-    }
 }
 
 fn take_over(state: &mut State, active: Set) {

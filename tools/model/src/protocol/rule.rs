@@ -54,9 +54,4 @@ impl Rule {
         ("delta-not-by-difference", Rule::DeltaNotByDifference),
         ("delta-not-by-order", Rule::DeltaNotByOrder),
     ];
-
-    /// The rule of a name.
-    pub fn named(name: &str) -> Option<Rule> {
-        Rule::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, rule)| rule)
-    }
 }
