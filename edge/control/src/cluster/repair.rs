@@ -314,15 +314,14 @@ fn missing_here(
 
 /// A component with what it tells of its disk when the directory is lost; nothing when that is too long.
 pub(super) fn described(record: &DiskRecord, new: NewComponent) -> Option<NewComponent> {
-    let layouts = [Some(&record.layout), record.growth.as_ref().map(|growth| &growth.layout)];
-    let within = |layout: &layout::Layout| {
-        let is_it =
-            |(_, components): &(usize, &[layout::Component])| components.iter().any(|one| one.id == new.id);
-        let (place, components) = layout.places().find(is_it)?;
-        let position = components.iter().find(|one| one.id == new.id)?.position;
-        Some((place, position, node::label::shape_of(layout)?))
+    let in_growth = || {
+        let layout = &record.growth.as_ref()?.layout;
+        let mut components = layout.places().flat_map(|(place, all)| all.iter().map(move |one| (place, one)));
+        let (place, one) = components.find(|(_, one)| one.id == new.id)?;
+        Some((place, one.position, layout))
     };
-    let (place, position, shape) = layouts.into_iter().flatten().find_map(within)?;
+    let here = record.component(new.id).map(|(place, one)| (place, one.position, &record.layout));
+    let (place, position, layout) = here.or_else(in_growth)?;
     let about = node::label::DiskLabel {
         name: record.name.clone(),
         size: record.size,
@@ -330,7 +329,7 @@ pub(super) fn described(record: &DiskRecord, new: NewComponent) -> Option<NewCom
         read_only: record.read_only,
         place: place as u16,
         position,
-        shape,
+        shape: node::label::shape_of(layout)?,
     };
     Some(NewComponent { disk_label: about.encode()?, ..new })
 }
