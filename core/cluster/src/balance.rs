@@ -93,8 +93,7 @@ impl Balancer {
         for one in proposal.moves {
             let disk = &view.disks[&one.disk];
             let (_, stands) = disk.component(one.component).expect("what moves is the disk's");
-            let component =
-                layout::Component { id: ids(), device: one.target, size: stands.size, position: 0 };
+            let component = layout::Component { id: ids(), device: one.target, ..stands };
             let incoming = Incoming {
                 place: one.place as u16,
                 component,

@@ -2,8 +2,7 @@
 //!
 //! A row has `k` data units and one or two parity units, all of one length; the code works byte by byte. P is the sum of the data
 //! units, Q the sum of unit `d` times 2^d. Every unit is thus a sum of data units with known coefficients, and any one can be had from
-//! `k` others. No table is larger than what the compiler makes of it: products are sums of doublings, which it does 32 bytes at a
-//! time.
+//! `k` others. There are no tables: products are sums of doublings, which the compiler does for many bytes at once.
 //!
 //! Source: H. P. Anvin, "The mathematics of RAID-6" (<https://www.kernel.org/pub/linux/kernel/people/hpa/raid6.pdf>). Must never know
 //! where a unit stands (that is `rows`).
@@ -99,8 +98,8 @@ impl Code {
         vector
     }
 
-    /// With which coefficients units that `has` says yes to add up to a wanted one; a unit that is there is itself alone. None if
-    /// they are too few. What `units` come first are preferred.
+    /// With which coefficients these units add up to a wanted one; one that is among them is itself alone. None if they are too few.
+    /// Of more than are needed the first are taken.
     pub fn decode(self, wanted: Unit, units: &[Unit]) -> Option<Coefficients> {
         let mut coefficients = [0; UNITS_MAX];
         if units.contains(&wanted) {

@@ -187,9 +187,9 @@ pub fn component_count_of(shape: &[PartShape]) -> usize {
     shape.iter().map(|part| usize::from(part.columns) * part.place.components()).sum()
 }
 
-/// The layout of that shape over `components`, each with the index of its place. `None` if a place has no component, one with parity
-/// lacks a member, or the layout is not valid. A place without parity may have fewer components than the shape says. Whether these are current is
-/// for the caller to find out.
+/// The layout of that shape over `components`, each with the index of its place. `None` if a place has no component, one with
+/// parity lacks a member, or the layout is not valid. A place without parity may have fewer components than the shape says.
+/// Whether these are current is for the caller to find out.
 pub fn layout_of(shape: &[PartShape], components: &[(u16, Component)]) -> Option<Layout> {
     let place_count = shape.iter().map(|part| usize::from(part.columns)).sum();
     let mut places: Vec<Vec<Component>> = vec![Vec::new(); place_count];

@@ -46,7 +46,7 @@ pub fn repair(
                 id: ids(),
                 device: devices[device].id,
                 size: copy.size,
-                position: 0,
+                position: copy.position,
             };
             replacements.push(Replacement { place, lost: copy.id, outcome: target.map(component) });
         }

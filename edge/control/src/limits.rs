@@ -21,7 +21,7 @@ pub const SAMPLE_BYTES_MAX: usize = 64 << 20;
 pub const STOP_WAIT: Duration = Duration::from_secs(5);
 /// Longest path of a unix socket on Linux (`sun_path` has 108 bytes with the closing zero).
 pub const UNIX_PATH_MAX: usize = 107;
-/// How long a host waits for an answer of the shared directory before its outcome counts as unknown.
+/// How long a host waits for one answer of the shared directory.
 pub const DIRECTORY_WAIT: Duration = Duration::from_secs(2);
 /// How long a change that got no answer is tried again: longer than etcd takes to choose a leader, one or two seconds.
 pub const COMMIT_WAIT: Duration = Duration::from_secs(4);

@@ -2,9 +2,9 @@
 //!
 //! One key of etcd for each record, below a prefix; a record's version is the revision of etcd that changed it last. What
 //! a record says is its writers' business, but for one that others can be bound to ([`Etcd::bind`]): where it is not as it
-//! was, somebody else's records stand, or none, and nothing is read or changed. Works with every etcd from 3.4 on: nothing newer is asked for. Must never
-//! make a change twice: one is asked for again only where its comparisons fail once it has happened, and what cannot be found out is
-//! an [`Error`] of [`Etcd::commit`].
+//! was, somebody else's records stand, or none, and nothing is read or changed. Works with every etcd from 3.4 on: nothing
+//! newer is asked for. Must never make a change twice: one is asked for again only where its comparisons fail once it has happened,
+//! and what cannot be found out is an [`Error`] of [`Etcd::commit`].
 
 mod clock;
 mod endpoints;
