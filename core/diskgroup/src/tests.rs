@@ -229,6 +229,24 @@ fn new_component() -> ComponentRecord {
     }
 }
 
+/// A read without checksums looks its blocks up a second time. The component had been deleted since: the host's process ended in an
+/// assertion.
+#[test]
+fn a_read_without_checksums_of_a_component_that_is_deleted_meanwhile_says_so() {
+    let (mut bench, component) = Bench::at_rest();
+    let mut reads = Vec::new();
+    let read = Input::Read { op: Op(7), component, part: 0, block: 0, count: 1, verify: false };
+    bench.group.step(Instant(bench.now), read, &mut reads);
+    assert!(matches!(reads[..], [Output::Read { .. }]), "it waits for the device");
+    bench.ask(Input::Delete { op: Op(8), component });
+    for _ in 0..100 {
+        bench.settle(Vec::new());
+    }
+    assert!(bench.group.component(ComponentId(1)).is_none(), "it is gone");
+    bench.settle(reads);
+    assert!(matches!(bench.done[&7], Err(GroupError::NoComponent)));
+}
+
 /// A peer had a component made without an identity, and one of a size that is no whole number of MiB: that was acknowledged, and
 /// at the next start the log could not be read, with the writes of all other components in it.
 #[test]

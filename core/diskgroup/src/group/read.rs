@@ -177,6 +177,10 @@ impl Group {
 
     /// Without checksums, only locations that did not change since the look-up tell that the data is the block's.
     fn finish_unverified(&mut self, key: u32, out: &mut Vec<Output>) {
+        let BlockRange { component, part, .. } = self.reads[key].range();
+        if let Err(error) = self.check_component(component, part) {
+            return self.end_read(key, Err(error), out); // It was deleted meanwhile.
+        }
         let mut locations = SmallVec::new();
         let is_known = self.look_up(self.reads[key].range(), &mut locations).is_ok();
         let read = &self.reads[key];
@@ -191,7 +195,9 @@ impl Group {
 
     fn end_damaged(&mut self, key: u32, Mismatch { block, location }: Mismatch, out: &mut Vec<Output>) {
         let BlockRange { component, part, .. } = self.reads[key].range();
-        let component = self.components[component].record.id;
+        let Some(component) = self.components.get(component).map(|found| found.record.id) else {
+            return self.end_read(key, Err(GroupError::NoComponent), out); // It was deleted meanwhile.
+        };
         let member = match location {
             BlockLocation::Rest { member, .. } => member,
             BlockLocation::Log { .. } | BlockLocation::Hole => 0,
