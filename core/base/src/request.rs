@@ -8,6 +8,26 @@ use smallvec::SmallVec;
 /// Buffers that hold one run of bytes, in order. Every buffer but the last is a multiple of 4 KiB long.
 pub type Buffers = SmallVec<[Buffer; 1]>;
 
+/// The `len` bytes at `offset` of a run of buffers, sharing their memory.
+pub fn cut(buffers: &Buffers, mut offset: usize, mut len: usize) -> Buffers {
+    let mut out = Buffers::new();
+    for buffer in buffers {
+        if len == 0 {
+            break;
+        }
+        if offset >= buffer.len() {
+            offset -= buffer.len();
+            continue;
+        }
+        let take = len.min(buffer.len() - offset);
+        out.push(if take == buffer.len() { buffer.clone() } else { buffer.slice(offset, take) });
+        len -= take;
+        offset = 0;
+    }
+    assert!(len == 0, "a cut lies within its buffers");
+    out
+}
+
 /// One request of a guest.
 #[derive(Debug, Clone)]
 pub enum Request {

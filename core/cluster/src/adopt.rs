@@ -67,6 +67,7 @@ impl Adopted {
             component: one.component,
             node: one.node,
             place: one.place,
+            rows: None,
             standing: if is_furthest(one) { Standing::Active } else { Standing::Stale },
             base: WriteId::default(),
             role: Role::Copy,
@@ -93,6 +94,8 @@ impl Adopted {
             debts: Vec::new(),
         };
         let record = DiskRecord { space_reservation: record.policy.space_reservation, ..record };
+        let mut record = record;
+        record.note_rows();
         record.check().map(|()| record)
     }
 }

@@ -22,7 +22,7 @@ use crate::attaching::Access;
 use base::{ComponentId, DeviceId, DiskId, NodeId};
 use layout::{Component, Invalid, Layout};
 use placement::{Cause, Debt, PlacedDisk, Policy, Refusal, reservation};
-use replication::{Member, Roster, Standing};
+use replication::{InRows, Member, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::NewComponent;
 
@@ -172,8 +172,8 @@ pub enum Disagreement {
     /// A place has more components than an owner can tell apart.
     #[error("too many components answer for place {0}")]
     Crowded(usize),
-    /// A place has no active component.
-    #[error("no component of place {0} is active")]
+    /// A place has no active component, or with parity fewer than data units.
+    #[error("too few components of place {0} are active")]
     NoActive(usize),
 }
 
@@ -267,7 +267,7 @@ impl DiskRecord {
             if here.len() > crate::limits::PLACE_MEMBERS_MAX {
                 return Err(Disagreement::Crowded(place));
             }
-            if self.active_count(place) == 0 {
+            if !self.has_enough(place) {
                 return Err(Disagreement::NoActive(place));
             }
         }
@@ -302,6 +302,39 @@ impl DiskRecord {
     pub fn active_count(&self, place: usize) -> usize {
         let counts = |one: &&Member| usize::from(one.place) == place && one.standing == Standing::Active;
         self.roster.members.iter().filter(counts).count()
+    }
+
+    /// Whether a place has active components enough to be read: one, or with parity as many as it has data units.
+    pub fn has_enough(&self, place: usize) -> bool {
+        let is_active = |one: &&Member| usize::from(one.place) == place && one.standing == Standing::Active;
+        let active = self.roster.members.iter().filter(is_active);
+        match self.layout.place_code(place) {
+            None => active.count() > 0,
+            Some(code) => {
+                let positions: BTreeSet<u8> =
+                    active.filter_map(|one| Some(self.in_rows(one)?.position)).collect();
+                positions.len() >= usize::from(code.data())
+            }
+        }
+    }
+
+    /// What a member is in the rows of its place.
+    fn in_rows(&self, member: &Member) -> Option<InRows> {
+        let code = self.layout.place_code(usize::from(member.place))?;
+        let position = self.component(member.component)?.1.position;
+        Some(InRows { code, position })
+    }
+
+    /// Tells the roster's members what they are in the rows of their places, which the roster itself does not store. To be called
+    /// once a record was read.
+    pub fn note_rows(&mut self) {
+        if self.layout.code().is_none() {
+            return;
+        }
+        let rows: Vec<Option<InRows>> = self.roster.members.iter().map(|one| self.in_rows(one)).collect();
+        for (member, rows) in self.roster.members.iter_mut().zip(rows) {
+            member.rows = rows;
+        }
     }
 
     fn is_active(&self, component: ComponentId) -> bool {
@@ -360,6 +393,7 @@ impl DiskRecord {
     /// The transition to `next`, whose version and debts are set here.
     fn changed(&self, mut next: DiskRecord) -> Transition {
         next.version = self.version + 1;
+        next.note_rows();
         next.debts = next.debts_now();
         assert_eq!(next.check(), Ok(()), "a transition keeps a record whole");
         Transition { record: next, create: Vec::new(), update: Vec::new(), delete: Vec::new() }
@@ -370,7 +404,8 @@ impl DiskRecord {
     fn debts_now(&self) -> Vec<Debt> {
         let mut got = self.policy;
         let fewest = self.layout.places().map(|(_, copies)| copies.len()).min().unwrap_or(1);
-        got.failures_to_tolerate = got.failures_to_tolerate.min(fewest as u8 - 1);
+        let survived = self.layout.code().map_or(fewest as u8 - 1, |code| code.parity());
+        got.failures_to_tolerate = got.failures_to_tolerate.min(survived);
         got.space_reservation = got.space_reservation.min(self.space_reservation);
         let debt = |rule: &'static str| {
             let (wanted, got) = (self.policy.get(rule)?, got.get(rule)?);

@@ -17,7 +17,7 @@ pub const PARITY_MAX: usize = 2;
 pub const UNITS_MAX: usize = DATA_MAX + PARITY_MAX;
 
 /// How many data and parity units a row has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code {
     data: u8,
     parity: u8,

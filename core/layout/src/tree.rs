@@ -308,6 +308,30 @@ impl Layout {
         }
     }
 
+    /// How the rows of the place with a depth-first index are coded; none if it has copies, or is not there.
+    pub fn place_code(&self, index: usize) -> Option<Code> {
+        let mut index = index;
+        match self {
+            Layout::Component(_) | Layout::Mirror { .. } => None,
+            Layout::Parity { code, .. } => (index == 0).then_some(*code),
+            // All columns are alike in this.
+            Layout::Stripe { columns, .. } => {
+                let each = columns[0].place_count();
+                columns.get(index / each)?.place_code(index % each)
+            }
+            Layout::Concatenation { parts } => {
+                for part in parts {
+                    let count = part.place_count();
+                    if index < count {
+                        return part.place_code(index);
+                    }
+                    index -= count;
+                }
+                None
+            }
+        }
+    }
+
     /// The nodes below this one; none for a place.
     pub fn children(&self) -> &[Layout] {
         match self {

@@ -3,26 +3,6 @@
 use base::Buffer;
 use base::request::{Buffers, Piece, Pieces};
 
-/// The `len` bytes at `offset` of a run of buffers, sharing their memory.
-pub(crate) fn cut(buffers: &Buffers, mut offset: usize, mut len: usize) -> Buffers {
-    let mut out = Buffers::new();
-    for buffer in buffers {
-        if len == 0 {
-            break;
-        }
-        if offset >= buffer.len() {
-            offset -= buffer.len();
-            continue;
-        }
-        let take = len.min(buffer.len() - offset);
-        out.push(if take == buffer.len() { buffer.clone() } else { buffer.slice(offset, take) });
-        len -= take;
-        offset = 0;
-    }
-    assert!(len == 0, "a cut lies within its buffers");
-    out
-}
-
 /// Copies a run of buffers to the start of `target`.
 pub(crate) fn copy_into(buffers: &Buffers, target: &mut [u8]) {
     let mut at = 0;

@@ -5,7 +5,58 @@ use crate::pieces;
 use base::checksum::crc32c;
 use base::request::{Buffers, Request};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
+use layout::{Layout, Span, Target};
 use smallvec::SmallVec;
+
+/// A run of a disk's bytes that the owner reads or changes at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stretch {
+    /// The place that it stands in.
+    pub(crate) place: u16,
+    /// Of rows with parity, what of them.
+    pub(crate) target: Option<Target>,
+    /// First byte in each component.
+    pub(crate) offset: u64,
+    /// First byte on the disk.
+    pub(crate) disk_offset: u64,
+    /// Bytes of the disk, never zero.
+    pub(crate) len: u64,
+}
+
+/// What a range is cut up for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// Whole rows go unit by unit.
+    Read,
+    /// Whole rows stay together: their parity follows from what is written alone.
+    Change,
+}
+
+/// Calls `visit` with the stretches of a range of a disk, in order; none goes beyond one part of its components.
+pub(crate) fn stretches(layout: &Layout, offset: u64, len: u64, aim: Aim, visit: &mut impl FnMut(Stretch)) {
+    layout.map(offset, len, &mut |span: Span| {
+        let place = span.place as u16;
+        if let Some(code) = layout.place_code(span.place) {
+            let range = span.offset..span.offset + span.len;
+            return code.pieces(range, aim == Aim::Change, u64::MAX, &mut |piece| {
+                visit(Stretch {
+                    place,
+                    target: Some(piece.target),
+                    offset: piece.offset,
+                    disk_offset: span.disk_offset + (piece.place_offset - span.offset),
+                    len: piece.len,
+                });
+            });
+        }
+        let mut done = 0;
+        while done < span.len {
+            let offset = span.offset + done;
+            let len = (span.len - done).min(EXTENT_SIZE - offset % EXTENT_SIZE);
+            visit(Stretch { place, target: None, offset, disk_offset: span.disk_offset + done, len });
+            done += len;
+        }
+    });
+}
 
 /// CRC-32C of each block, computed where the data enters.
 pub(crate) fn checksums(data: &Buffers) -> SmallVec<[u32; 2]> {

@@ -11,12 +11,11 @@ use crate::interface::{FabricOutput, Output};
 use crate::node::Node;
 use crate::pace::congestion_delay;
 use crate::pieces;
-use crate::range::{change_of, checksums, edges_of, part_and_block, range_of};
-use base::request::{Buffers, Outcome, Pieces, Reply, Request, RequestError};
+use crate::range::{Aim, Stretch, change_of, checksums, edges_of, range_of, stretches};
+use base::request::{Buffers, Outcome, Pieces, Reply, Request, RequestError, cut};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB, SECTOR_SIZE};
 use base::{Buffer, RequestTag};
 use iostats::{Arrival, Operation};
-use layout::Span;
 use replication::owner;
 use smallvec::SmallVec;
 use state::Stage;
@@ -198,23 +197,11 @@ impl Node {
         is_free || offset + len <= self.disks[state.disk].spec.size
     }
 
-    /// The runs of the components that hold a range of the disk, none longer than a part.
-    fn spans(&self, disk: u32, offset: u64, len: u64) -> SmallVec<[Span; 2]> {
-        let mut spans = SmallVec::new();
-        self.disks[disk].spec.layout.map(offset, len, &mut |span: Span| {
-            let mut rest = span;
-            while rest.len > 0 {
-                let take = rest.len.min(EXTENT_SIZE - rest.offset % EXTENT_SIZE);
-                spans.push(Span { len: take, ..rest });
-                rest = Span {
-                    offset: rest.offset + take,
-                    disk_offset: rest.disk_offset + take,
-                    len: rest.len - take,
-                    ..rest
-                };
-            }
-        });
-        spans
+    /// The stretches of a range of the disk.
+    fn stretches(&self, disk: u32, offset: u64, len: u64, aim: Aim) -> SmallVec<[Stretch; 2]> {
+        let mut found = SmallVec::new();
+        stretches(&self.disks[disk].spec.layout, offset, len, aim, &mut |one| found.push(one));
+        found
     }
 
     fn read_blocks(&mut self, key: u32, offset: u64, len: u64, out: &mut Vec<Output>) {
@@ -223,20 +210,14 @@ impl Node {
         }
         let start = offset / BLOCK_SIZE * BLOCK_SIZE;
         let end = (offset + len).next_multiple_of(BLOCK_SIZE);
-        let spans = self.spans(self.requests[key as usize].disk, start, end - start);
+        let spans = self.stretches(self.requests[key as usize].disk, start, end - start, Aim::Read);
         let state = &mut self.requests[key as usize];
         state.stage = Stage::Reading;
         state.outstanding = spans.len() as u32;
         state.answers.resize(spans.len(), Pieces::new());
         for (piece, span) in spans.iter().enumerate() {
-            self.read_span(key, piece as u32, *span);
+            self.read_from_owner(key, piece as u32, *span);
         }
-    }
-
-    fn read_span(&mut self, key: u32, piece: u32, span: Span) {
-        let (part, block) = part_and_block(span.offset);
-        let count = (span.len / BLOCK_SIZE) as u16;
-        self.read_from_owner(key, piece, span.place as u16, (part, block, count));
     }
 
     /// A change may begin: it reads its edges first if it covers them in part.
@@ -253,8 +234,8 @@ impl Node {
         state.outstanding = edges.len() as u32;
         state.answers.resize(edges.len(), Pieces::new());
         for (piece, edge) in edges.iter().enumerate() {
-            let spans = self.spans(self.requests[key as usize].disk, *edge, BLOCK_SIZE);
-            self.read_span(key, piece as u32, spans[0]);
+            let spans = self.stretches(self.requests[key as usize].disk, *edge, BLOCK_SIZE, Aim::Read);
+            self.read_from_owner(key, piece as u32, spans[0]);
         }
     }
 
@@ -346,7 +327,7 @@ impl Node {
             let target = &mut block.bytes_mut()[(from - edge) as usize..(to - edge) as usize];
             match &state.request {
                 Request::Write { data, .. } => {
-                    let part = pieces::cut(data, (from - offset) as usize, (to - from) as usize);
+                    let part = cut(data, (from - offset) as usize, (to - from) as usize);
                     pieces::copy_into(&part, target);
                 }
                 _ => target.fill(0),
@@ -365,10 +346,7 @@ impl Node {
             while at < middle_end {
                 let take = (middle_end - at).min(EXTENT_SIZE - at % EXTENT_SIZE);
                 let mut buffer = self.pool.take(take as usize)?;
-                pieces::copy_into(
-                    &pieces::cut(data, (at - offset) as usize, take as usize),
-                    buffer.bytes_mut(),
-                );
+                pieces::copy_into(&cut(data, (at - offset) as usize, take as usize), buffer.bytes_mut());
                 writes.push((at, smallvec::smallvec![buffer]));
                 at += take;
             }
@@ -457,8 +435,8 @@ impl Node {
 
     fn write_range(&mut self, key: u32, offset: u64, data: &Buffers) {
         let disk = self.requests[key as usize].disk;
-        for span in self.spans(disk, offset, pieces::len(data)) {
-            let data = pieces::cut(data, (span.disk_offset - offset) as usize, span.len as usize);
+        for span in self.stretches(disk, offset, pieces::len(data), Aim::Change) {
+            let data = cut(data, (span.disk_offset - offset) as usize, span.len as usize);
             let checksums = checksums(&data);
             self.change_by_owner(key, span, owner::Payload::Write { data, checksums });
         }
@@ -466,7 +444,7 @@ impl Node {
 
     fn trim_range(&mut self, key: u32, offset: u64, len: u64) {
         let disk = self.requests[key as usize].disk;
-        for span in self.spans(disk, offset, len) {
+        for span in self.stretches(disk, offset, len, Aim::Change) {
             let count = (span.len / BLOCK_SIZE) as u16;
             self.change_by_owner(key, span, owner::Payload::Trim { count });
         }

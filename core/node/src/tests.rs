@@ -217,6 +217,7 @@ impl Bench {
                     component: copy.id,
                     node: ME,
                     place: place as u16,
+                    rows: None,
                     standing: Standing::Active,
                     base: base::WriteId::default(),
                     role: Role::Copy,

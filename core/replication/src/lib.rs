@@ -2,7 +2,7 @@
 //!
 //! `docs/design/0006-replication.md` is the protocol; the invariants named here by number are its. An [`Owner`] orders all
 //! I/O of one disk; [`Components`] answer for what stands on one node. Both are state machines without clock or I/O.
-//! Relies on `base` and `wire`. Must never know a disk group or how a message travels.
+//! Relies on `base`, `layout` and `wire`. Must never know a disk group or how a message travels.
 
 pub mod components;
 pub mod limits;
@@ -13,5 +13,5 @@ mod rules;
 
 pub use components::{Components, Store};
 pub use owner::Owner;
-pub use roster::{Ceiling, Member, OwnedBy, Role, Roster, Standing};
+pub use roster::{Ceiling, InRows, Member, OwnedBy, Role, Roster, Standing};
 pub use rules::Rule;

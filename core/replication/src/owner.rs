@@ -11,6 +11,7 @@ mod catching_up;
 mod change;
 mod copies;
 mod copy;
+mod gather;
 mod happened;
 mod in_flights;
 mod interface;
@@ -26,17 +27,19 @@ mod recording;
 mod report;
 mod restore;
 mod resync;
+mod rows;
 mod status;
 mod windows;
 mod work;
 
 use crate::limits;
-use crate::locks::Locks;
+use crate::locks::{Locks, Range};
 use crate::roster::{OwnedBy, Roster};
 use crate::rules::Rule;
 pub(crate) use asked::Asked;
 use asked::{Question, Step};
 use base::{ComponentId, DiskId, Instant, NodeId, WriteId};
+use gather::Gather;
 use happened::{Happened, Known};
 pub use interface::{
     Ask, Committed, End, Event, Failure, Input, Leases, LeftBecause, LinkChange, Lost, MemberState, Output,
@@ -49,7 +52,7 @@ use slab::Slab;
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
 use wire::{Answer, Refusal, Request};
-use work::{Reader, Works};
+use work::{ChangeWork, Key, Reader, Works};
 
 /// The state machine.
 #[derive(Debug)]
@@ -65,6 +68,10 @@ pub struct Owner {
     pub(crate) locks: Locks,
     pub(crate) works: Works,
     pub(crate) asks: Slab<Question>,
+    /// What is read of several members of rows.
+    pub(crate) gathers: Slab<Gather>,
+    /// Changes of rows that wait for members that can be read, or for memory.
+    pub(crate) stalled: Vec<Key<ChangeWork>>,
     /// When it is looked next whether something has been under way for too long.
     pub(crate) look_at: Instant,
     /// Nodes whose links are up.
@@ -123,6 +130,8 @@ impl Owner {
             locks: Locks::default(),
             works: Works::default(),
             asks: Slab::new(),
+            gathers: Slab::new(),
+            stalled: Vec::new(),
             look_at: now,
             up,
             is_used: false,
@@ -189,6 +198,7 @@ impl Owner {
             self.advance_settling();
             self.advance_record();
             self.advance_release();
+            self.retry_stalled();
             self.retry_reads(leases);
         }
         self.hand_out(out);
@@ -261,11 +271,15 @@ impl Owner {
         };
         match (self.phase, input) {
             (Phase::Serving, input) if is_unknown => self.refuse_unowned(&input),
-            (Phase::Serving, Input::Change { token, place, part, block, tag, is_forwarded, payload }) => {
-                self.change((token, is_forwarded), Known { tag, place, part, block }, payload);
+            (
+                Phase::Serving,
+                Input::Change { token, place, part, block, target, tag, is_forwarded, payload },
+            ) => {
+                let change = Known { tag, place, part, block };
+                self.change((token, is_forwarded), change, target, payload);
             }
-            (Phase::Serving, Input::Read { token, place, part, block, count }) => {
-                self.read(token, place, part, block, count, leases);
+            (Phase::Serving, Input::Read { token, place, part, block, count, unit }) => {
+                self.read(token, place, Range { part, block, count }, unit, leases);
             }
             (Phase::Serving, Input::Status { token, place, part, count }) => {
                 self.status(token, place, (part, count), leases);
@@ -321,6 +335,7 @@ impl Owner {
             Step::Status { work, at } => self.status_answered(work, at, asked::allocation(answer)),
             Step::CopyRead { work, at } => self.copy_read(work, at, asked::data(answer)),
             Step::CopyWrite { work } => self.copy_written(work, asked::done(answer)),
+            Step::Gather { gather, at } => self.gather_answered(gather, at, asked::data(answer)),
         }
     }
 
@@ -338,6 +353,8 @@ impl Owner {
             self.out.push(Output::Done { token, result: Err(Failure::Unowned) });
         }
         self.asks.clear();
+        self.gathers.clear();
+        self.stalled.clear();
         self.places.clear();
         self.locks = Locks::default();
         self.reads_waiting.clear();
@@ -394,7 +411,8 @@ impl Owner {
         let members = self.all().into_iter().filter_map(|at| self.member_wake_at(at));
         let is_serving = self.phase == Phase::Serving;
         let places = self.places.iter().filter_map(|place| place.settle_at.filter(|_| is_serving));
-        let reads = (!self.reads_waiting.is_empty()).then(|| self.now + limits::RETRY);
+        let waits = !self.reads_waiting.is_empty() || !self.stalled.is_empty();
+        let reads = waits.then(|| self.now + limits::RETRY);
         let patience = self.patience_wake_at();
         members.chain(places).chain(reads).chain(self.recording.retry_at).chain(patience).min()
     }

@@ -1,6 +1,7 @@
 //! The part of a disk's record that replication needs: who owns it, in which epoch, and which components count.
 
 use base::{ComponentId, NodeId, WriteId};
+use layout::Code;
 
 /// Whether a component has all that was acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,6 +67,15 @@ pub enum Ceiling {
     Passed,
 }
 
+/// What a component is in rows with parity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InRows {
+    /// How the rows of its place are coded.
+    pub code: Code,
+    /// Which member of each row it is.
+    pub position: u8,
+}
+
 /// One component in the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
@@ -75,6 +85,8 @@ pub struct Member {
     pub node: NodeId,
     /// The place it belongs to, depth first.
     pub place: u16,
+    /// What it is in the rows of its place; none where that has copies.
+    pub rows: Option<InRows>,
     /// Whether it counts.
     pub standing: Standing,
     /// Everything up to this id is on it, whatever its own watermark says: the watermark of its place when it was last made

@@ -93,11 +93,21 @@ pub enum Rule {
     ReadBlockByBlock,
     /// A copy of which no member can give all blocks is read block by block (design 0025).
     CopyBlockByBlock,
+    /// What a member of rows lacks is told by the versions of the whole row, not of its own unit (design 0040).
+    RowDecides,
+    /// A change of rows that fewer members hold than there are data units is dropped at a take-over (design 0040, 18).
+    DropWithTooFew,
+    /// A row is decoded from members that count alone (design 0040).
+    DecodeFromActive,
+    /// Fewer members than there are data units never count alone (design 0040, 19).
+    KeepEnough,
+    /// Members hold what a change of rows replaces until that is decided (design 0040, 17).
+    KeepReplaced,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 43] = [
+    pub const ALL: [Rule; 48] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -141,5 +151,10 @@ impl Rule {
         Rule::RaiseBarrier,
         Rule::TellLeavingNothing,
         Rule::WaitForStarts,
+        Rule::RowDecides,
+        Rule::DropWithTooFew,
+        Rule::DecodeFromActive,
+        Rule::KeepEnough,
+        Rule::KeepReplaced,
     ];
 }

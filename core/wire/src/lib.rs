@@ -17,6 +17,7 @@ pub mod frame;
 mod hello;
 mod inbox;
 mod kind;
+pub mod layer;
 pub mod limits;
 mod message;
 mod outgoing;

@@ -223,6 +223,7 @@ impl Bed {
             component: component.id,
             node: ME.node,
             place: 0,
+            rows: None,
             standing: Standing::Active,
             base: WriteId::default(),
             role: Role::Copy,

@@ -38,7 +38,8 @@ impl DiskRecord {
                 let (place, base) = (place as u16, WriteId::default());
                 let (standing, role) = (Standing::Active, Role::Copy);
                 let ceiling = replication::Ceiling::Unknown;
-                members.push(Member { component: copy.id, node, place, standing, base, role, ceiling });
+                let (component, rows) = (copy.id, None);
+                members.push(Member { component, node, place, rows, standing, base, role, ceiling });
             }
         }
         let record = DiskRecord {
@@ -145,8 +146,8 @@ impl DiskRecord {
             return Err(Objection::Roster("its epoch is earlier"));
         }
         let next = DiskRecord { roster: roster.clone(), ..self.clone() };
-        if (0..self.layout.place_count()).any(|place| next.active_count(place) == 0) {
-            return Err(Objection::Roster("a place has no active component"));
+        if (0..self.layout.place_count()).any(|place| !next.has_enough(place)) {
+            return Err(Objection::Roster("a place has too few active components"));
         }
         let counts = |disk: &DiskRecord, id| disk.roster.member(id).is_some_and(|one| one.standing.counts());
         let joins = |new: &NewComponent| counts(&next, new.id) && !counts(self, new.id);

@@ -24,6 +24,7 @@ impl DiskRecord {
                 component: one.component.id,
                 node: *node,
                 place: one.place,
+                rows: None,
                 standing: Standing::Absent,
                 base: WriteId::default(),
                 role: Role::Copy,
@@ -67,7 +68,7 @@ impl DiskRecord {
         let mut next = self.clone();
         let one = next.take_incoming(component)?;
         next.roster.members.retain(|member| member.component != component);
-        if next.active_count(usize::from(one.place)) == 0 {
+        if !next.has_enough(usize::from(one.place)) {
             return Err(Objection::LastCopy(component));
         }
         Ok(Transition { delete: vec![(self.node(component), component)], ..self.changed(next) })
@@ -103,7 +104,7 @@ impl DiskRecord {
             growth.layout = without(&growth.layout)?;
         }
         next.drop_members();
-        if next.active_count(place) == 0 {
+        if !next.has_enough(place) {
             return Err(Objection::LastCopy(component));
         }
         Ok(Transition { delete: vec![(self.node(component), component)], ..self.changed(next) })

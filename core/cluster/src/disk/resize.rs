@@ -73,6 +73,7 @@ impl DiskRecord {
                     component: copy.id,
                     node: *node,
                     place: place as u16,
+                    rows: None,
                     standing: Standing::Active,
                     base: WriteId::default(),
                     role: Role::Copy,

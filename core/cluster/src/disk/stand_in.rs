@@ -28,6 +28,7 @@ impl DiskRecord {
                 component: one.component.id,
                 node: *node,
                 place: one.place,
+                rows: None,
                 standing: Standing::Absent,
                 base: WriteId::default(),
                 role: Role::StandIn { of: one.of },

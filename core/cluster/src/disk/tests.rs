@@ -102,7 +102,7 @@ fn what_does_not_fit_is_refused() {
     );
     let mut roster = disk.roster.clone();
     roster.members.iter_mut().for_each(|one| one.standing = Standing::Absent);
-    assert_eq!(disk.with_roster(&roster), Err(Objection::Roster("a place has no active component")));
+    assert_eq!(disk.with_roster(&roster), Err(Objection::Roster("a place has too few active components")));
     roster.members.pop();
     assert_eq!(disk.with_roster(&roster), Err(Objection::Roster("it names other components")));
     let deleting = disk.begin_delete().expect("it is there").record;

@@ -3,10 +3,11 @@
 use super::pending::For;
 use crate::interface::{DiskSpec, FabricOutput, Output};
 use crate::node::Node;
-use crate::range::part_and_block;
+use crate::range::{Stretch, part_and_block};
 use crate::request::{Piece, Requester};
+use base::units::BLOCK_SIZE;
 use base::{ComponentId, DiskId, Instant, NodeId};
-use layout::Span;
+use layout::Target;
 use replication::owner::{Committed, End, Event, Failure, Input, LinkChange, Payload, Phase, Reply, Token};
 use replication::{Owner, Roster, owner};
 use std::time::Duration;
@@ -34,23 +35,32 @@ impl Node {
     }
 
     /// Has the owner on this node read a piece.
-    pub(crate) fn read_from_owner(&mut self, key: u32, piece: u32, place: u16, range: (u32, u16, u16)) {
-        let (part, block, count) = range;
-        let token = Piece { request: key, piece }.into();
+    pub(crate) fn read_from_owner(&mut self, key: u32, piece: u32, of: Stretch) {
+        let (part, block) = part_and_block(of.offset);
+        let count = (of.len / BLOCK_SIZE) as u16;
+        let unit = match of.target {
+            None => None,
+            Some(Target::Data(unit)) => Some(unit),
+            Some(Target::Rows) => unreachable!("reads go unit by unit"),
+        };
+        let (token, place) = (Piece { request: key, piece }.into(), of.place);
         let disk = self.requests[key as usize].disk();
-        self.step_owner(disk, Input::Read { token, place, part, block, count });
+        self.step_owner(disk, Input::Read { token, place, part, block, count, unit });
     }
 
     /// Has the owner on this node change a piece.
-    pub(crate) fn change_by_owner(&mut self, key: u32, span: Span, payload: Payload) {
+    pub(crate) fn change_by_owner(&mut self, key: u32, of: Stretch, payload: Payload) {
         let state = &mut self.requests[key as usize];
         state.outstanding += 1;
         let (disk, tag) = (state.disk(), state.tag);
         let is_forwarded = matches!(state.requester, Requester::Peer { .. });
-        let (part, block) = part_and_block(span.offset);
+        let (part, block) = part_and_block(of.offset);
         let token = Piece::changes_of(key).into();
-        let place = span.place as u16;
-        self.step_owner(disk, Input::Change { token, place, part, block, tag, is_forwarded, payload });
+        let Stretch { place, target, .. } = of;
+        self.step_owner(
+            disk,
+            Input::Change { token, place, part, block, target, tag, is_forwarded, payload },
+        );
     }
 
     /// Begins to own a disk: the record is changed to name this node.
@@ -61,13 +71,13 @@ impl Node {
         let ownership = &mut self.disks[disk].ownership;
         assert!(ownership.owner.is_none(), "a disk has one owner");
         let prefers_local = reads_locally || fabric.settings.prefers_local;
-        let (zeroes, rules) = (self.zeroes.clone(), fabric.settings.rules);
+        let (zeroes, pool, rules) = (self.zeroes.clone(), self.pool.clone(), fabric.settings.rules);
         let copy_blocks_max = fabric.settings.copy_blocks_max;
         // Another node has changed the record since, so this directory is the one in use.
         let patience = if ownership.is_live { Duration::ZERO } else { fabric.settings.start_patience };
         let starts_until = fabric.started + patience;
         let settings =
-            owner::Settings { zeroes, prefers_local, verifies, copy_blocks_max, starts_until, rules };
+            owner::Settings { zeroes, pool, prefers_local, verifies, copy_blocks_max, starts_until, rules };
         let record = (ownership.version, ownership.roster.clone());
         let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();
         let owner =

@@ -8,11 +8,10 @@ use super::state::{Piece, Question, Questions, Stage};
 use crate::holes::{Reign, Stamp};
 use crate::interface::Output;
 use crate::node::Node;
-use crate::range::range_of;
+use crate::range::{Aim, Stretch, range_of};
 use crate::runs::push_run;
 use base::request::StatusRun;
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
-use layout::Span;
 use replication::owner;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -27,6 +26,12 @@ impl Node {
     pub(super) fn ask_status(&mut self, key: u32, out: &mut Vec<Output>) {
         let (from, len) = range_of(&self.requests[key as usize].request);
         let disk = self.requests[key as usize].disk;
+        if self.disks[disk].spec.layout.code().is_some() {
+            // Which blocks of rows are allocated is not asked: "allocated" is never wrong.
+            let runs = vec![StatusRun { len, allocated: true }];
+            self.requests[key as usize].stage = Stage::Told(runs);
+            return self.end_request(key, out);
+        }
         let ownership = &self.disks[disk].ownership;
         let reign = Reign { owner: ownership.owner_number, layout: ownership.spec_version };
         let known = ownership.holes.end_of(from, reign).map(|end| end.min(from + len));
@@ -100,9 +105,9 @@ impl Node {
     }
 
     /// The runs of whole blocks that hold a range of a request's disk.
-    fn blocks_of(&self, key: u32, from: u64, to: u64) -> SmallVec<[Span; 2]> {
+    fn blocks_of(&self, key: u32, from: u64, to: u64) -> SmallVec<[Stretch; 2]> {
         let (start, end) = (from / BLOCK_SIZE * BLOCK_SIZE, to.next_multiple_of(BLOCK_SIZE));
-        self.spans(self.requests[key as usize].disk, start, end - start)
+        self.stretches(self.requests[key as usize].disk, start, end - start, Aim::Read)
     }
 
     /// A component answered.
@@ -133,7 +138,7 @@ impl Node {
             None => {
                 let mut cuts: SmallVec<[Cut<'_>; 1]> = asked.iter().map(Cut::of).collect();
                 for span in self.blocks_of(key, from, next) {
-                    let index = asked.binary_search_by_key(&span.place, |one| one.place);
+                    let index = asked.binary_search_by_key(&usize::from(span.place), |one| one.place);
                     // Only what lies within the range counts, to the byte.
                     let (first, last) = (from.max(span.disk_offset), next.min(span.disk_offset + span.len));
                     let at = span.offset + (first - span.disk_offset);

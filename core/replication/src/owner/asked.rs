@@ -78,6 +78,7 @@ pub(crate) enum Step {
     Status { work: Key<StatusWork>, at: At },
     CopyRead { work: Key<CopyWork>, at: At },
     CopyWrite { work: Key<CopyWork> },
+    Gather { gather: u32, at: At },
 }
 
 impl Asked {
@@ -91,6 +92,7 @@ impl Asked {
             Asked::Step(Step::Read { at, .. } | Step::Status { at, .. } | Step::CopyRead { at, .. }) => {
                 Some(*at)
             }
+            Asked::Step(Step::Gather { at, .. }) => Some(*at),
             // A write of a copy is found by its work.
             Asked::Step(Step::CopyWrite { .. }) | Asked::Settle | Asked::Close => None,
         }
@@ -122,7 +124,7 @@ impl From<Answer> for Unanswered {
 }
 
 /// What a component read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Data {
     pub(crate) pieces: Pieces,
     /// CRC-32C of the blocks that are not holes.

@@ -14,22 +14,24 @@ use super::copy::Purpose;
 use super::interface::{End, Event, LeftBecause, Phase};
 use super::member::{At, CountedAs, Member, OutAs, Wish};
 use super::place::Place;
-use super::resync::{Kind, Listing, Resync, Run, hole_of, push_runs};
+use super::resync::{Kind, Listing, Resync, Run, hole_of, joined, push_runs};
 use crate::limits;
 use crate::locks::Range;
 use crate::roster::Role;
 use crate::rules::Rule;
 use base::units::BLOCK_SIZE;
 use base::{ComponentId, WriteId};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
-use wire::{Request, Versions};
+use wire::{Request, Versions, layer};
 
 impl Owner {
     /// A component that does not count serves this owner: from now on it takes part, and gets what it lacks.
     pub(crate) fn begin_resync(&mut self, at: At, watermark: WriteId) {
         let place = &self.places[at.place as usize];
         let now = self.now;
-        let Some((source, _)) = place.active().find(|(_, one)| one.is_open()) else {
+        let is_enough = place.is_enough(place.active().filter(|(_, one)| one.is_open()));
+        let Some((source, _)) = place.active().find(|(_, one)| one.is_open()).filter(|_| is_enough) else {
             return match self.can_be_restored(at) {
                 true => self.end(End::Restoring),
                 false => self.member_mut(at).down(now, now + limits::RETRY),
@@ -89,7 +91,7 @@ impl Owner {
         let entries = member.take_opened().map_or_else(Vec::new, |opened| opened.entries);
         let beyond = entries.iter().filter(|one| one.id > base && one.count > 0 && !one.has_happened);
         let run = |one: &wire::Entry| {
-            let range = Range { part: one.part, block: one.block, count: one.count };
+            let range = Range { part: layer::split(one.part).1, block: one.block, count: one.count };
             Run { range, id: one.id }
         };
         beyond.map(run).collect()
@@ -219,13 +221,24 @@ impl Owner {
     }
 
     fn begin_listing(&mut self, at: At, from_part: u32) {
+        let place = &self.places[usize::from(at.place)];
+        // What a member of rows lacks the versions of all others tell: a change of a row may have left those of its own unit as they were
+        // (docs/design/0040, "Versions of a member that comes back").
+        let sources: SmallVec<[u8; 8]> = match place.code {
+            None => self.member(at).resync().map(|resync| resync.source).into_iter().collect(),
+            Some(_) if place.active().any(|(_, one)| !one.is_open()) => return,
+            Some(_) if self.holds(Rule::RowDecides) => place.active().map(|(member, _)| member).collect(),
+            Some(_) => SmallVec::new(),
+        };
         let needs_all = !self.holds(Rule::DeltaIncludesEqual) || !self.holds(Rule::DeltaIncludesOlder);
         let resync = self.member_mut(at).resync_mut().expect("it is being resynced");
         resync.is_listing = true;
-        let (attempt, source) = (resync.attempt, resync.source);
+        (resync.of_sources, resync.asked) = (Vec::new(), sources.len() as u8);
+        let attempt = resync.attempt;
         let since = if needs_all { WriteId::default() } else { resync.since };
         let epoch = self.epoch;
-        for (member, of_target) in [(source, false), (at.member, true)] {
+        let asked = sources.into_iter().map(|member| (member, false));
+        for (member, of_target) in asked.chain([(at.member, true)]) {
             let one = self.member(At { place: at.place, member });
             let (node, component) = (one.node, one.component);
             let asked = Asked::Changed { at, attempt, of_target };
@@ -247,9 +260,9 @@ impl Owner {
             Ok(listing) => {
                 match of_target {
                     true => resync.of_target = Some(listing),
-                    false => resync.of_source = Some(listing),
+                    false => resync.of_sources.push(listing),
                 }
-                if resync.of_target.is_some() && resync.of_source.is_some() {
+                if resync.of_target.is_some() && resync.of_sources.len() == usize::from(resync.asked) {
                     self.merge(at);
                 }
             }
@@ -263,7 +276,7 @@ impl Owner {
         let rules = self.settings.rules;
         let most = self.settings.copy_blocks_max;
         let resync = self.member_mut(at).resync_mut().expect("it is being resynced");
-        let mut source = resync.of_source.take().expect("both have told");
+        let mut source = joined(std::mem::take(&mut resync.of_sources));
         let mut target = resync.of_target.take().expect("both have told");
         let (since, kind) = (resync.since, resync.kind);
         resync.is_listing = false;

@@ -8,21 +8,34 @@ use super::interface::{Failure, Input, LeftBecause, Output, Payload, Phase, Repl
 use super::member::{At, OutAs};
 use super::member_set::MemberSet;
 use super::resync::Resync;
+use super::rows::{Sent, layer_of};
 use super::work::{ChangeStage, ChangeWork, Key, Reader, Work};
 use crate::limits;
 use crate::locks::{Hold, LockKey, Range};
 use crate::rules::Rule;
 use base::{RequestTag, WriteId};
+use layout::Target;
 use smallvec::SmallVec;
-use wire::{Entry, EntryKind, Refusal, Request};
+use wire::{Entry, EntryKind, Refusal, Request, layer};
 
 impl Owner {
-    pub(crate) fn change(&mut self, (token, is_forwarded): (Token, bool), change: Known, payload: Payload) {
+    pub(crate) fn change(
+        &mut self,
+        (token, is_forwarded): (Token, bool),
+        change: Known,
+        target: Option<Target>,
+        payload: Payload,
+    ) {
         let Known { tag, place, part, block } = change;
-        let range = Range { part, block, count: payload.blocks() };
+        let state = &self.places[usize::from(place)];
+        if target.is_some() != state.code.is_some() {
+            // The layout that it was split by is not the one of this record.
+            return self.out.push(Output::Done { token, result: Err(Failure::Unowned) });
+        }
+        let range = state.range_of(target, (part, block), &payload);
         assert!(range.count >= 1 && block + range.count <= 256, "a change lies within its part");
         let stage = ChangeStage::Waiting { payload, is_abandoned: false };
-        let key = self.works.add_change(ChangeWork { token, place, range, tag, is_forwarded, stage });
+        let key = self.works.add_change(ChangeWork { token, place, range, target, tag, is_forwarded, stage });
         let lock = self.works.changes.lock_key(key);
         if self.locks.lock(lock, Hold::Change, &[(place, range)]) {
             self.change_locked(key);
@@ -55,14 +68,14 @@ impl Owner {
         }
     }
 
-    fn change_locked(&mut self, key: Key<ChangeWork>) {
+    pub(crate) fn change_locked(&mut self, key: Key<ChangeWork>) {
         let place = self.works.changes[key].place;
         self.places[usize::from(place)].waiting.push_back(key);
         self.begin_changes(place);
     }
 
     /// Begins the changes that have their ranges locked, as far as the window has room.
-    fn begin_changes(&mut self, place: u16) {
+    pub(crate) fn begin_changes(&mut self, place: u16) {
         while self.has_window_room(place) {
             let Some(key) = self.places[place as usize].waiting.pop_front() else { return };
             self.begin_change(key);
@@ -79,23 +92,33 @@ impl Owner {
     pub(crate) fn give_mark(&mut self, place: u16) {
         if self.has_window_room(place) {
             let range = Range { part: 0, block: 0, count: 0 };
-            self.give(place, None, range, RequestTag::default(), Payload::Trim { count: 0 });
+            self.give(place, None, (range, layer::CONTENT), RequestTag::default(), Sent::nothing());
         }
     }
 
     fn begin_change(&mut self, key: Key<ChangeWork>) {
         let change = &mut self.works.changes[key];
-        let (place, range, tag) = (change.place, change.range, change.tag);
+        let (place, range, tag, target, known) =
+            (change.place, change.range, change.tag, change.target, change.known());
         let stage = std::mem::replace(&mut change.stage, ChangeStage::InFlight);
-        assert!(matches!(stage, ChangeStage::Waiting { .. }), "a change begins once");
-        let ChangeStage::Waiting { payload, is_abandoned: false } = stage else {
-            return self.end_change_work(key, Err(Failure::Abandoned));
+        let payload = match stage {
+            ChangeStage::Waiting { payload, is_abandoned: false } => payload,
+            ChangeStage::Waiting { .. } => return self.end_change_work(key, Err(Failure::Abandoned)),
+            ChangeStage::Ready { sent } => {
+                return self.give(place, Some(key), (range, layer_of(target)), tag, sent);
+            }
+            ChangeStage::Gathering { .. }
+            | ChangeStage::InFlight
+            | ChangeStage::AcknowledgedPendingResync => unreachable!("a change begins once"),
         };
         // Looked up when its range is its own: it may have been under way when it was submitted again.
-        if self.has_happened(&Known { tag, place, part: range.part, block: range.block }) {
+        if self.has_happened(&known) {
             return self.end_change_work(key, Ok(Reply::Changed));
         }
-        self.give(place, Some(key), range, tag, payload);
+        match target {
+            None => self.give(place, Some(key), (range, layer::CONTENT), tag, Sent::Same(payload)),
+            Some(target) => self.begin_rows(key, target, payload),
+        }
     }
 
     /// Gives a change the next number, and sends it to all that count or are brought up to date.
@@ -103,16 +126,16 @@ impl Owner {
         &mut self,
         place: u16,
         work: Option<Key<ChangeWork>>,
-        range: Range,
+        (range, layer): (Range, u8),
         tag: RequestTag,
-        payload: Payload,
+        sent: Sent,
     ) {
         let counts_resync = self.holds(Rule::WaitForResyncing);
         let counts_stand_ins = self.holds(Rule::WaitForStandIns);
         let state = &mut self.places[place as usize];
         state.sequence += 1;
         let sequence = state.sequence;
-        state.in_flight_bytes += payload.bytes();
+        state.in_flight_bytes += sent.bytes();
         let mut waiting = MemberSet::EMPTY;
         for (member, one) in (0u8..).zip(&state.members).filter(|(_, one)| one.takes_changes()) {
             let is_waited_for = if one.stands_in_for().is_some() { counts_stand_ins } else { counts_resync };
@@ -125,7 +148,8 @@ impl Owner {
             .filter(|(_, one)| one.takes_changes() && one.is_open())
             .map(|(member, _)| member)
             .collect();
-        let in_flight = InFlight { work, range, tag, payload, waiting, full: MemberSet::EMPTY, resends: 0 };
+        let (full, resends, is_taken_back) = (MemberSet::EMPTY, 0, false);
+        let in_flight = InFlight { work, range, tag, sent, layer, waiting, full, resends, is_taken_back };
         state.in_flight.push(sequence, in_flight);
         for member in targets {
             self.send_change(At { place, member }, sequence);
@@ -153,7 +177,13 @@ impl Owner {
         let in_flight = &place.in_flight[sequence];
         let Range { part, block, .. } = in_flight.range;
         let kind = EntryKind::Guest(in_flight.tag);
-        let request = match &in_flight.payload {
+        let payload = in_flight.sent.to(member.position);
+        // Of rows of which its unit stays as it is, it gets the number alone. What is taken back it is told by the range of that.
+        let of_rows =
+            if self.settings.rules.hold(Rule::KeepReplaced) { in_flight.layer } else { layer::CONTENT };
+        let has_no_part = payload.blocks() == 0 && !in_flight.is_taken_back;
+        let (part, block) = if has_no_part { (0, 0) } else { (layer::layered(of_rows, part), block) };
+        let request = match payload {
             Payload::Write { data, checksums } => Request::Write {
                 component,
                 epoch,
@@ -188,7 +218,8 @@ impl Owner {
             let counts = self.member(at).counts();
             let place = &mut self.places[at.place as usize];
             let Some(in_flight) = place.in_flight.get_mut(sequence) else { continue };
-            if held.iter().any(|entry| entry.id == id) {
+            let has_it = |entry: &Entry| entry.id == id && (entry.count == 0 || !in_flight.is_taken_back);
+            if held.iter().any(has_it) {
                 in_flight.waiting.remove(at.member);
                 self.check_change(at.place, sequence);
             } else if !counts || in_flight.waiting.contains(at.member) {
@@ -243,7 +274,7 @@ impl Owner {
         let Some(in_flight) = state.in_flight.get(sequence) else { return };
         let is_held_back = state.holds_back(sequence);
         let is_with_all = in_flight.is_with_all(state.waited_for(self.settings.rules));
-        if is_with_all && !is_held_back && state.active().next().is_some() {
+        if is_with_all && !is_held_back && !in_flight.is_taken_back && state.is_enough(state.active()) {
             self.acknowledge(place, sequence);
         }
         let state = &self.places[place as usize];
@@ -251,7 +282,7 @@ impl Owner {
         if !in_flight.waiting.without(in_flight.full).is_empty() {
             return;
         }
-        if in_flight.waiting.is_empty() && is_held_back {
+        if in_flight.waiting.is_empty() && is_held_back && !in_flight.is_taken_back {
             return; // Looked at again once it may be acknowledged.
         }
         if in_flight.waiting.is_empty() {
@@ -260,15 +291,19 @@ impl Owner {
         // All have answered, and some have no room. If none has it, it has not happened; else they must leave.
         let has_it = |(member, _): &(u8, &super::member::Member)| !in_flight.full.contains(*member);
         let mut joining = (0..).zip(&state.members).filter(|(_, one)| one.is_joining());
-        if joining.any(|one| has_it(&one)) && !state.active().any(|active| has_it(&active)) {
+        let can_go_on = state.is_enough(state.active().filter(has_it));
+        if joining.any(|one| has_it(&one)) && !can_go_on {
             return; // Nobody knows whether it counts: that is told with the record.
         }
-        if state.active().any(|active| has_it(&active)) {
+        if can_go_on {
             let full = in_flight.full;
             for member in full.iter() {
                 self.failed(At { place, member }, Refusal::NoSpace);
             }
             return;
+        }
+        if state.code.is_some() {
+            return self.take_back(place, sequence);
         }
         // What a stand-in has then has never been: it must not count when the guest is told so.
         let with_room = state.counting().filter(has_it).map(|(member, _)| member);
@@ -303,8 +338,8 @@ impl Owner {
     fn turn_into_mark(&mut self, place: u16, sequence: u64) {
         let state = &mut self.places[place as usize];
         let in_flight = state.in_flight.get_mut(sequence).expect("it is in flight");
-        state.in_flight_bytes -= in_flight.payload.bytes();
-        in_flight.payload = Payload::Trim { count: 0 };
+        state.in_flight_bytes -= in_flight.sent.bytes();
+        in_flight.sent = Sent::nothing();
         let full = std::mem::take(&mut in_flight.full);
         let waiting = in_flight.waiting;
         let work = in_flight.work.take();
@@ -326,6 +361,23 @@ impl Owner {
         }
     }
 
+    /// Too few have room for a change of rows, and others have it: those drop it, and its number becomes that of a change of nothing
+    /// (docs/design/0040, "A change that a member has no room for").
+    fn take_back(&mut self, place: u16, sequence: u64) {
+        let state = &mut self.places[usize::from(place)];
+        let in_flight = state.in_flight.get_mut(sequence).expect("it is in flight");
+        state.in_flight_bytes -= in_flight.sent.bytes();
+        (in_flight.sent, in_flight.is_taken_back) = (Sent::nothing(), true);
+        in_flight.full = MemberSet::EMPTY;
+        let taking = (0u8..).zip(&state.members).filter(|(_, one)| one.takes_changes());
+        in_flight.waiting = taking.map(|(member, _)| member).collect();
+        for member in in_flight.waiting.iter() {
+            if self.member(At { place, member }).is_open() {
+                self.send_change(At { place, member }, sequence);
+            }
+        }
+    }
+
     /// All that count have it: whoever asked for it is answered, though a component in resync may not have it yet. That one is waited
     /// for before it counts (docs/design/0021).
     fn acknowledge(&mut self, place: u16, sequence: u64) {
@@ -337,9 +389,10 @@ impl Owner {
             return;
         }
         change.stage = ChangeStage::AcknowledgedPendingResync;
-        let ChangeWork { token, range, tag, is_forwarded, .. } = *change;
+        let (token, range, is_forwarded, known) =
+            (change.token, change.range, change.is_forwarded, change.known());
         if is_forwarded {
-            self.note_ended(Known { tag, place, part: range.part, block: range.block });
+            self.note_ended(known);
         }
         self.out.push(Output::Done { token, result: Ok(Reply::Changed) });
         let granted = self.locks.acknowledge(lock, place, range);
@@ -356,23 +409,30 @@ impl Owner {
     }
 
     fn end_change(&mut self, place: u16, sequence: u64) {
-        self.acknowledge(place, sequence);
+        let is_taken_back = self.places[usize::from(place)].in_flight[sequence].is_taken_back;
+        if !is_taken_back {
+            self.acknowledge(place, sequence);
+        }
         let state = &mut self.places[place as usize];
         let in_flight = state.in_flight.remove(sequence).expect("it is in flight");
-        state.in_flight_bytes -= in_flight.payload.bytes();
+        state.in_flight_bytes -= in_flight.sent.bytes();
         state.settle_at = Some(self.now + limits::SETTLE_DELAY);
         if let Some(key) = in_flight.work {
-            self.end_change_work(key, Ok(Reply::Changed));
+            let result = if is_taken_back { Err(Failure::NoSpace) } else { Ok(Reply::Changed) };
+            self.end_change_work(key, result);
         }
         self.begin_changes(place);
     }
 
     /// Ends a guest's change: answers, unless that is done, and unlocks its range.
-    fn end_change_work(&mut self, key: Key<ChangeWork>, result: Result<Reply, Failure>) {
+    pub(crate) fn end_change_work(&mut self, key: Key<ChangeWork>, result: Result<Reply, Failure>) {
         let (lock, ChangeWork { token, place, range, stage, .. }) = self.works.remove_change(key);
         match stage {
             ChangeStage::AcknowledgedPendingResync => {}
-            ChangeStage::Waiting { .. } | ChangeStage::InFlight => {
+            ChangeStage::Waiting { .. }
+            | ChangeStage::Gathering { .. }
+            | ChangeStage::Ready { .. }
+            | ChangeStage::InFlight => {
                 self.out.push(Output::Done { token, result });
             }
         }

@@ -7,8 +7,10 @@
 use super::Owner;
 use super::asked::{Asked, Data, Step, Unanswered};
 use super::copy::{CopyFailure, CopyWork, Holes, NoteRead, Purpose, Slice};
+use super::gather::{Found, Gather, GatherFailure, GatherFor};
 use super::interface::{Event, LeftBecause, Output};
 use super::member::At;
+use super::member_set::MemberSet;
 use super::resync::Kind;
 use super::work::Key;
 use crate::locks::{Hold, Range};
@@ -61,6 +63,11 @@ impl Owner {
     fn read_on(&mut self, key: Key<CopyWork>) {
         let copy = &self.works.copies[key];
         let place = copy.target.place;
+        if self.places[usize::from(place)].code.is_some() {
+            let wanted = MemberSet::of(self.member(copy.target).position);
+            let gather = Gather::new(place, copy.next_read(), wanted, copy.excepted(), GatherFor::Copy(key));
+            return self.gather(gather);
+        }
         let source = self.copy_source(place, copy.range.part, |index, one| copy.may_be_given_by(index, one));
         let Some(member) = source else { return self.narrow_copy(key) };
         let Range { part, block, count } = copy.next_read();
@@ -68,6 +75,34 @@ impl Owner {
         let (node, component) = (self.member(at).node, self.member(at).component);
         let request = Request::Read { component, epoch: self.epoch, part, block, count, verify: true };
         self.send(node, Asked::Step(Step::CopyRead { work: key, at }), request);
+    }
+
+    /// What a member of rows shall have was put together from the others, or cannot be.
+    pub(crate) fn copy_gathered(&mut self, key: Key<CopyWork>, result: Result<Found, GatherFailure>) {
+        let target = self.works.copies[key].target;
+        match result {
+            Ok(mut found) => {
+                let Data { pieces, checksums } = found.take(self.member(target).position);
+                self.copy_given(key, pieces, &checksums);
+            }
+            Err(GatherFailure::Damaged) => {
+                self.works.copies[key].note_damaged(target.member);
+                self.narrow_copy(key);
+            }
+            Err(GatherFailure::Unreachable | GatherFailure::Memory) => self.narrow_copy(key),
+        }
+    }
+
+    /// What was asked for is there.
+    fn copy_given(&mut self, key: Key<CopyWork>, pieces: Pieces, checksums: &[u32]) {
+        let NoteRead { due, goes_on } = self.works.copies[key].note_read(pieces, checksums);
+        if let Some(slice) = due {
+            self.put(key, slice);
+        }
+        match goes_on {
+            true => self.read_on(key),
+            false => self.check_copy(key),
+        }
     }
 
     fn narrow_copy(&mut self, key: Key<CopyWork>) {
@@ -92,15 +127,7 @@ impl Owner {
     pub(crate) fn copy_read(&mut self, key: Key<CopyWork>, at: At, answer: Result<Data, Unanswered>) {
         match answer {
             Ok(data) if data.is_intact() => {
-                let NoteRead { due, goes_on } =
-                    self.works.copies[key].note_read(data.pieces, &data.checksums);
-                if let Some(slice) = due {
-                    self.put(key, slice);
-                }
-                return match goes_on {
-                    true => self.read_on(key),
-                    false => self.check_copy(key),
-                };
+                return self.copy_given(key, data.pieces, &data.checksums);
             }
             Err(Unanswered::Refused(Refusal::Damaged)) => self.works.copies[key].note_damaged(at.member),
             // What was read before stays true: the range is locked, and whoever gave it was active.

@@ -150,6 +150,13 @@ impl CopyWork {
         }
     }
 
+    /// Members of rows that are not asked for what is put on the target.
+    pub(crate) fn excepted(&self) -> MemberSet {
+        let mut excepted = self.tried.union(self.damaged);
+        excepted.insert(self.target.member);
+        excepted
+    }
+
     /// What is to be read next: up to the end of the slice, or one block of it where that is narrowed.
     pub(crate) fn next_read(&self) -> Range {
         let Range { part, block, count } = self.range;

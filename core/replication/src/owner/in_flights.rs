@@ -3,8 +3,8 @@
 //! Numbers are given one after the other, and at most a window of them is in flight: a ring holds them, so that a change costs no
 //! search and no memory of its own.
 
-use super::interface::Payload;
 use super::member_set::MemberSet;
+use super::rows::Sent;
 use super::work::{ChangeWork, Key};
 use crate::locks::Range;
 use base::RequestTag;
@@ -18,7 +18,11 @@ pub(crate) struct InFlight {
     pub(crate) work: Option<Key<ChangeWork>>,
     pub(crate) range: Range,
     pub(crate) tag: RequestTag,
-    pub(crate) payload: Payload,
+    pub(crate) sent: Sent,
+    /// The layer in which members hold it until it is decided; of copies that is their content.
+    pub(crate) layer: u8,
+    /// Whether it is taken back: it has no room, and members that have it drop it.
+    pub(crate) is_taken_back: bool,
     /// Members that have not answered.
     pub(crate) waiting: MemberSet,
     /// Members that have no room.

@@ -6,7 +6,8 @@ use crate::rules::Rule;
 use base::request::{Buffers, Pieces, StatusRun};
 use base::rules::Rules;
 use base::units::BLOCK_SIZE;
-use base::{Buffer, ComponentId, Instant, NodeId, RequestTag};
+use base::{Buffer, ComponentId, Instant, NodeId, Pool, RequestTag};
+use layout::Target;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::time::Duration;
@@ -83,6 +84,8 @@ impl Payload {
 pub struct Settings {
     /// A MiB of zeroes: what a stand-in gets for a trim.
     pub zeroes: Buffer,
+    /// Where memory for parity comes from.
+    pub pool: Pool,
     /// Whether reads go to a component on the owner's own host when there is one.
     pub prefers_local: bool,
     /// Whether what a guest reads of a component on the owner's own node is compared with its checksums.
@@ -153,6 +156,8 @@ pub enum Input {
         part: u32,
         /// First block.
         block: u16,
+        /// Of a place with parity, what of its rows is changed; its part and blocks are those of the members then.
+        target: Option<Target>,
         /// The guest's request that it is part of.
         tag: RequestTag,
         /// Whether another node forwarded it: then it may be submitted again.
@@ -172,6 +177,8 @@ pub enum Input {
         block: u16,
         /// Blocks.
         count: u16,
+        /// Of a place with parity, the data unit of the row; its part and blocks are those of the members then.
+        unit: Option<u8>,
     },
     /// Tell which blocks of some parts of a place are allocated.
     Status {

@@ -106,6 +106,8 @@ pub(crate) struct Proof {
 pub(crate) struct Member {
     pub(crate) component: ComponentId,
     pub(crate) node: NodeId,
+    /// Which member of each row it is; 0 of a copy.
+    pub(crate) position: u8,
     state: State,
     session: Session,
     /// What the record is to say.
@@ -145,6 +147,7 @@ impl Member {
         Member {
             component: recorded.component,
             node: recorded.node,
+            position: recorded.rows.map_or(0, |rows| rows.position),
             state: State::of(recorded.standing, None),
             session: Session::Down { since: now, retry_at: now },
             wish: None,

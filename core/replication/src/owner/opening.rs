@@ -6,17 +6,20 @@
 
 use super::Owner;
 use super::asked::{Asked, Data, Unanswered};
+use super::gather::{Found, Gather, GatherFailure, GatherFor};
 use super::happened::Known;
 use super::interface::{End, Event, LeftBecause, LinkChange, Output, Phase};
 use super::member::{At, CountedAs, Member, Opened, OutAs, Wish};
-use super::place::{Deciding, Roll};
-use super::windows::{decided, is_contiguous, opened, rolls};
+use super::member_set::MemberSet;
+use super::place::{Deciding, Roll, RollFrom};
+use super::windows::{decided, is_contiguous, opened, rolls, row_rolls};
 use crate::limits;
+use crate::locks::Range;
 use crate::roster::Standing;
 use crate::rules::Rule;
 use base::WriteId;
 use base::request::{Buffers, Piece};
-use wire::{Entry, EntryKind, Refusal, Request};
+use wire::{Entry, EntryKind, Refusal, Request, layer};
 
 impl Owner {
     pub(crate) fn start_opening(&mut self) {
@@ -92,7 +95,9 @@ impl Owner {
         if place.members[at.member as usize].is_gone() {
             return; // The record has it out already.
         }
-        if place.has_other_open(at.member) {
+        let is_any = || place.active().any(|(index, one)| index != at.member && one.is_open());
+        let keeps_enough = place.code.is_none() || self.holds(Rule::KeepEnough);
+        if place.has_other_open(at.member) || (!keeps_enough && is_any()) {
             let is_stand_in = place.members[usize::from(at.member)].standing() == Standing::StandIn;
             if is_stand_in && !self.holds(Rule::RecordFailedStandIns) {
                 self.member_mut(at).record(Standing::Absent);
@@ -233,7 +238,7 @@ impl Owner {
         for index in 0..self.places.len() as u16 {
             let place = &self.places[index as usize];
             let is_complete = place.counting().all(|(_, one)| one.opened().is_some())
-                && place.active().next().is_some()
+                && place.is_enough(place.active())
                 && place.members.iter().all(|one| one.wish.is_none());
             if !place.is_ready && place.deciding.is_none() && is_complete {
                 self.begin_deciding(index);
@@ -280,9 +285,13 @@ impl Owner {
             self.member_mut(at).trouble = Some(LeftBecause::LostWrites);
             return self.want_out(at, OutAs::Stale, LeftBecause::LostWrites);
         }
-        let rolls = match self.holds(Rule::DecideBeforeServing) {
-            true => rolls(&place.counting().collect::<Vec<_>>(), decided),
-            false => Vec::new(),
+        let rolls = match (self.holds(Rule::DecideBeforeServing), place.code) {
+            (true, None) => rolls(&place.counting().collect::<Vec<_>>(), decided),
+            (true, Some(code)) => {
+                let least = if self.holds(Rule::DropWithTooFew) { code.data() } else { 1 };
+                row_rolls((code, least), &place.counting().collect::<Vec<_>>(), decided)
+            }
+            (false, _) => Vec::new(),
         };
         self.raise_ceilings(index);
         self.decide(index, rolls, None);
@@ -302,14 +311,27 @@ impl Owner {
     }
 
     fn begin_roll(&mut self, place: u16, attempt: u32, number: u32, roll: Roll) {
-        let entry = roll.entry;
-        if entry.is_trim {
-            return self.send_roll(place, attempt, number, roll, None);
-        }
-        let source = self.member(At { place, member: roll.source });
-        let (node, component) = (source.node, source.component);
-        let Entry { part, block, count, .. } = entry;
-        let asked = Asked::RollRead { at: At { place, member: roll.source }, attempt, roll: number };
+        let Entry { part, block, count, is_trim, .. } = roll.entry;
+        let source = match roll.from {
+            RollFrom::Copy(source) if !is_trim => source,
+            RollFrom::Row(members) => {
+                let range = Range { part: layer::split(part).1, block, count };
+                let at = At { place, member: roll.target };
+                let wanted = MemberSet::of(self.member(at).position);
+                let others = match self.holds(Rule::DropWithTooFew) {
+                    true => self.places[usize::from(place)].others(members),
+                    false => MemberSet::of(roll.target),
+                };
+                let wanted_by = GatherFor::Roll { at, attempt, roll: number };
+                return self.gather(Gather::new(place, range, wanted, others, wanted_by));
+            }
+            RollFrom::Copy(_) | RollFrom::Nothing => {
+                return self.send_roll(place, attempt, number, roll, None);
+            }
+        };
+        let at = At { place, member: source };
+        let (node, component) = (self.member(at).node, self.member(at).component);
+        let asked = Asked::RollRead { at, attempt, roll: number };
         self.send(
             node,
             asked,
@@ -357,12 +379,67 @@ impl Owner {
         }
     }
 
+    /// What a member of rows lacks was put together, or cannot be.
+    pub(crate) fn roll_gathered(
+        &mut self,
+        at: At,
+        attempt: u32,
+        number: u32,
+        result: Result<Found, GatherFailure>,
+    ) {
+        let Some(mut roll) = self.roll(at.place, attempt, number) else { return };
+        let Data { pieces, checksums } = match result {
+            Ok(mut found) => found.take(self.member(at).position),
+            // What it lacks nobody can give.
+            Err(GatherFailure::Damaged) => {
+                let why = Unanswered::Refused(Refusal::Damaged);
+                return self.roll_failed(at, why, OutAs::Absent);
+            }
+            // The link's change starts over; or memory is there again in a while.
+            Err(GatherFailure::Unreachable) => return,
+            Err(GatherFailure::Memory) => return self.decide_anew(at.place),
+        };
+        let is_hole = pieces.iter().all(|piece| matches!(piece, Piece::Hole(_)));
+        roll.entry.is_trim = is_hole;
+        let data = match is_hole {
+            true => None,
+            false => Some(self.filled(pieces, checksums)),
+        };
+        self.send_roll(at.place, attempt, number, roll, data);
+    }
+
+    /// Pieces as bytes, with zeroes for holes.
+    fn filled(
+        &self,
+        pieces: base::request::Pieces,
+        checksums: smallvec::SmallVec<[u32; 2]>,
+    ) -> (Buffers, smallvec::SmallVec<[u32; 2]>) {
+        let mut given = checksums.into_iter();
+        let (mut data, mut checksums) = (Buffers::new(), smallvec::SmallVec::new());
+        for piece in pieces {
+            match piece {
+                Piece::Bytes(buffer) => {
+                    checksums.extend(given.by_ref().take(buffer.len() / base::units::BLOCK_SIZE as usize));
+                    data.push(buffer);
+                }
+                Piece::Hole(len) => {
+                    let blocks = (u64::from(len) / base::units::BLOCK_SIZE) as u16;
+                    let (zeroes, sums) = self.settings.zero_blocks(blocks);
+                    data.extend(zeroes);
+                    checksums.extend(sums);
+                }
+            }
+        }
+        (data, checksums)
+    }
+
     /// A component took what was rolled forward, or cannot.
     pub(crate) fn roll_written(&mut self, at: At, attempt: u32, number: u32, answer: Result<u8, Unanswered>) {
         let Some(roll) = self.roll(at.place, attempt, number) else { return };
         match answer {
             Ok(_) => {
                 if let Some(opened) = self.member_mut(at).opened_mut() {
+                    opened.entries.retain(|entry| entry.id != roll.entry.id); // It may have dropped it.
                     opened.entries.push(roll.entry);
                 }
                 self.rolled += 1;

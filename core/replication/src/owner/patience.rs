@@ -59,6 +59,7 @@ impl Owner {
             Asked::Barrier { at, .. } | Asked::RollWrite { at, .. } => Some(*at),
             Asked::Step(Step::CopyWrite { work }) => Some(self.works.copies[*work].target),
             Asked::Step(Step::Read { .. } | Step::Status { .. } | Step::CopyRead { .. }) => None,
+            Asked::Step(Step::Gather { .. }) => None,
             Asked::RollRead { .. } | Asked::Open(_) | Asked::Settle | Asked::Changed { .. } => None,
             Asked::Doubtful { .. } | Asked::Proof { .. } | Asked::Close | Asked::GivenUp(_) => None,
         }
@@ -93,7 +94,9 @@ impl Owner {
     /// Whether another active component of the place could serve without this one.
     fn has_other_well(&self, at: At) -> bool {
         let is_well = |one: &Member| one.is_open() && one.wish.is_none() && !one.is_stuck;
-        self.places[usize::from(at.place)].active().any(|(index, one)| index != at.member && is_well(one))
+        let place = &self.places[usize::from(at.place)];
+        let is_other_well = |(index, one): &(u8, &Member)| *index != at.member && is_well(one);
+        place.is_enough(place.active().filter(is_other_well))
     }
 
     /// A component is stuck: it leaves, or what fills it ends.
@@ -129,6 +132,7 @@ impl Owner {
                 Step::Status { work, at } => self.status_answered(work, at, Err(Unanswered::Lost)),
                 Step::CopyRead { work, at } => self.copy_read(work, at, Err(Unanswered::Lost)),
                 Step::CopyWrite { work } => self.copy_written(work, Err(Unanswered::Lost)),
+                Step::Gather { gather, at } => self.gather_answered(gather, at, Err(Unanswered::Lost)),
             }
         }
     }
@@ -144,6 +148,7 @@ impl Owner {
         let Asked::Step(step) = one.asked else { return None };
         let (at, is_read) = match step {
             Step::Read { at, .. } | Step::Status { at, .. } | Step::CopyRead { at, .. } => (at, true),
+            Step::Gather { at, .. } => (at, true),
             Step::CopyWrite { work } => (self.works.copies[work].target, false),
         };
         let is_late = is_read && one.since + self.read_patience(at) <= self.now;
@@ -160,6 +165,8 @@ impl Owner {
     /// Whether another active component of the place can be read from, and answers.
     fn has_other_prompt(&self, at: At) -> bool {
         let is_prompt = |one: &Member| one.is_open() && one.is_prompt();
-        self.places[usize::from(at.place)].active().any(|(index, one)| index != at.member && is_prompt(one))
+        let place = &self.places[usize::from(at.place)];
+        let is_other_prompt = |(index, one): &(u8, &Member)| *index != at.member && is_prompt(one);
+        place.is_enough(place.active().filter(is_other_prompt))
     }
 }

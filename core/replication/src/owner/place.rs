@@ -8,12 +8,15 @@ use super::work::{ChangeWork, Key};
 use crate::rules::Rule;
 use base::rules::Rules;
 use base::{ComponentId, Instant};
+use layout::Code;
 use std::collections::VecDeque;
 use wire::Entry;
 
 /// A place.
 #[derive(Debug)]
 pub(crate) struct Place {
+    /// How its rows are coded; none of copies.
+    pub(crate) code: Option<Code>,
     pub(crate) members: Vec<Member>,
     /// The last sequence number given.
     pub(crate) sequence: u64,
@@ -30,8 +33,9 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) fn new(members: Vec<Member>) -> Place {
+    pub(crate) fn new(code: Option<Code>, members: Vec<Member>) -> Place {
         Place {
+            code,
             members,
             sequence: 0,
             in_flight: InFlights::default(),
@@ -82,9 +86,22 @@ impl Place {
         (0..).zip(&self.members).filter(|(_, member)| member.is_active())
     }
 
-    /// Whether a component other than `member` is active and open: then `member` may leave.
+    /// Whether some members have all data among them: one copy has, and of rows as many members as there are data units (invariant 19).
+    pub(crate) fn is_enough<'a>(&self, members: impl IntoIterator<Item = (u8, &'a Member)>) -> bool {
+        let mut members = members.into_iter();
+        match self.code {
+            None => members.next().is_some(),
+            Some(code) => {
+                let positions: MemberSet = members.map(|(_, one)| one.position).collect();
+                positions.iter().count() >= usize::from(code.data())
+            }
+        }
+    }
+
+    /// Whether components other than `member` are active and open, and enough: then `member` may leave.
     pub(crate) fn has_other_open(&self, member: u8) -> bool {
-        self.active().any(|(index, other)| index != member && other.is_open() && other.wish.is_none())
+        let is_other = |(index, one): &(u8, &Member)| *index != member && one.is_open() && one.wish.is_none();
+        self.is_enough(self.active().filter(is_other))
     }
 
     /// Whether a change may not be acknowledged yet, whoever has it.
@@ -102,6 +119,11 @@ impl Place {
                 .iter()
                 .take_while(|(number, _)| *number <= sequence)
                 .all(|(_, change)| change.is_with_all(waited_for))
+    }
+
+    /// All members but these.
+    pub(crate) fn others(&self, members: MemberSet) -> MemberSet {
+        (0..self.members.len() as u8).filter(|member| !members.contains(*member)).collect()
     }
 
     /// What was being put together is to be looked at anew.
@@ -128,12 +150,24 @@ pub(crate) struct Barrier {
     pub(crate) waiting: MemberSet,
 }
 
-/// A change that a component lacks.
+/// A change that a component lacks, or has to be rid of.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Roll {
+    /// What it tells of the change once that is decided.
     pub(crate) entry: Entry,
-    pub(crate) source: u8,
+    pub(crate) from: RollFrom,
     pub(crate) target: u8,
+}
+
+/// Where the blocks of a change come from that is rolled forward.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RollFrom {
+    /// This member has the same ones.
+    Copy(u8),
+    /// They follow from what these members of the row have.
+    Row(MemberSet),
+    /// There are none: the target has no part in it, or drops it.
+    Nothing,
 }
 
 /// The window of a place being decided.

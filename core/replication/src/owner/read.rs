@@ -3,37 +3,40 @@
 use super::Owner;
 use super::asked::{Asked, Data, Step, Unanswered};
 use super::copy::{Holes, Purpose};
+use super::gather::{Found, Gather, GatherFailure, GatherFor};
 use super::interface::{Failure, Leases, LeftBecause, Output, Reply, Token};
 use super::member::{At, Member, OutAs};
 use super::member_set::MemberSet;
 use super::place::Place;
+use super::rows::row_of;
 use super::work::{Key, ReadWork, Reader};
 use crate::limits;
 use crate::locks::{Hold, Range};
 use crate::rules::Rule;
 use base::WriteId;
 use base::request::Pieces;
+use layout::Unit;
 use smallvec::SmallVec;
 use wire::{Refusal, Request};
 
 impl Owner {
-    pub(crate) fn read(
-        &mut self,
-        token: Token,
-        place: u16,
-        part: u32,
-        block: u16,
-        count: u16,
-        leases: &Leases,
-    ) {
-        let range = Range { part, block, count };
+    pub(crate) fn read(&mut self, token: Token, place: u16, range: Range, unit: Option<u8>, leases: &Leases) {
+        let Range { part, block, count } = range;
         assert!(count >= 1 && block + count <= 256, "a read lies within its part");
+        let code = self.places[usize::from(place)].code;
+        if unit.is_some() != code.is_some() {
+            // The layout that it was split by is not the one of this record.
+            return self.out.push(Output::Done { token, result: Err(Failure::Unowned) });
+        }
+        let position =
+            unit.zip(code).map(|(unit, code)| code.position(row_of(part, block), Unit::Data(unit)));
         let key = self.works.add_read(ReadWork {
             token,
             place,
             range,
             damaged: MemberSet::EMPTY,
             began: self.now,
+            position,
             step: count,
             read: 0,
             pieces: Pieces::new(),
@@ -63,15 +66,28 @@ impl Owner {
 
     /// Asks a component, if that may be done now.
     fn try_read(&mut self, key: Key<ReadWork>, leases: &Leases) -> bool {
-        let ReadWork { place, damaged, .. } = self.works.reads[key];
-        if self.is_damaged_on_all(place, damaged) {
+        let ReadWork { place, damaged, position, .. } = self.works.reads[key];
+        if position.is_none() && self.is_damaged_on_all(place, damaged) {
             self.read_narrower(key, leases);
             return true;
         }
         let range = self.works.reads[key].next();
         let may_read = !self.holds(Rule::ReadUnderLeases) || self.has_leases(place, leases);
-        let Some(member) = self.choose(place, range.part, damaged).filter(|_| may_read) else {
+        if !may_read {
             return false;
+        }
+        let member = match position {
+            None => self.choose(place, range.part, damaged),
+            Some(position) => self.choose_at(place, position, damaged),
+        };
+        let Some(member) = member else {
+            let Some(position) = position else { return false };
+            if !self.has_enough_open(place) {
+                return false;
+            }
+            let gather = Gather::new(place, range, MemberSet::of(position), damaged, GatherFor::Read(key));
+            self.gather(gather);
+            return true;
         };
         let at = At { place, member };
         let (node, component) = (self.member(at).node, self.member(at).component);
@@ -81,6 +97,43 @@ impl Owner {
         let request = Request::Read { component, epoch: self.epoch, part, block, count, verify };
         self.send(node, Asked::Step(Step::Read { work: key, at }), request);
         true
+    }
+
+    /// Whether as many members are active and open as a row has data units.
+    fn has_enough_open(&self, place: u16) -> bool {
+        let place = &self.places[usize::from(place)];
+        place.is_enough(place.active().filter(|(_, one)| one.is_open()))
+    }
+
+    /// The member of a position of rows, if it can be asked. One that owes an answer for long is not, where the others do without it.
+    fn choose_at(&self, place: u16, position: u8, except: MemberSet) -> Option<u8> {
+        let place = &self.places[usize::from(place)];
+        let is_fit = |index: u8, one: &Member| one.is_open() && !except.contains(index);
+        let mut fit = place.active().filter(|(index, one)| one.position == position && is_fit(*index, one));
+        let (member, one) = fit.next()?;
+        let prompt =
+            place.active().filter(|(index, one)| one.is_prompt() && is_fit(*index, one) && *index != member);
+        (one.is_prompt() || !place.is_enough(prompt)).then_some(member)
+    }
+
+    /// What a read asks for was put together from other members of the row, or cannot be.
+    pub(crate) fn read_gathered(&mut self, key: Key<ReadWork>, result: Result<Found, GatherFailure>) {
+        let position = self.works.reads[key].position.expect("it reads from rows");
+        match result {
+            Ok(mut found) => self.read_part(key, found.take(position).pieces),
+            Err(GatherFailure::Damaged) => {
+                let read = &mut self.works.reads[key];
+                if read.next().count == 1 {
+                    return self.end_read(key, false);
+                }
+                (read.step, read.damaged) = (1, MemberSet::EMPTY);
+                self.reads_waiting.push_back(Reader::Read(key));
+            }
+            Err(GatherFailure::Unreachable | GatherFailure::Memory) => {
+                self.works.reads[key].damaged = MemberSet::EMPTY;
+                self.reads_waiting.push_back(Reader::Read(key));
+            }
+        }
     }
 
     /// Whether every component that may count has granted that no other owner is served (invariant 11): an active one, a
@@ -153,7 +206,7 @@ impl Owner {
                 if is_remote && !data.is_intact() {
                     return self.read_again(key, leases); // Damaged on the way.
                 }
-                return self.read_done(key, at, data.pieces, leases);
+                return self.read_done(key, at, data.pieces);
             }
             Err(Unanswered::Refused(Refusal::Damaged)) => {
                 // Another is asked, and what it has mends the damage.
@@ -182,22 +235,26 @@ impl Owner {
         self.member_mut(at).down(now, now + limits::RESYNC_RETRY);
     }
 
-    fn read_done(&mut self, key: Key<ReadWork>, at: At, found: Pieces, leases: &Leases) {
+    fn read_done(&mut self, key: Key<ReadWork>, at: At, found: Pieces) {
+        let took = self.now.since(self.works.reads[key].began).as_nanos() as u64;
+        let member = self.member_mut(at);
+        member.read_ns = if member.read_ns == 0 { took } else { (member.read_ns * 7 + took) / 8 };
+        self.read_part(key, found);
+    }
+
+    /// Some of what a read asks for is there.
+    fn read_part(&mut self, key: Key<ReadWork>, found: Pieces) {
         let now = self.now;
         let read = &mut self.works.reads[key];
         let now_read = read.next();
-        let took = now.since(read.began).as_nanos() as u64;
         let bad = std::mem::take(&mut read.damaged);
         read.mends.extend(bad.iter().map(|member| (member, now_read)));
         read.pieces.extend(found);
         read.read += now_read.count;
         read.began = now;
-        let is_all = read.read == read.range.count;
-        let member = self.member_mut(at);
-        member.read_ns = if member.read_ns == 0 { took } else { (member.read_ns * 7 + took) / 8 };
-        match is_all {
+        match read.read == read.range.count {
             true => self.end_read(key, true),
-            false => self.read_again(key, leases),
+            false => self.reads_waiting.push_back(Reader::Read(key)),
         }
     }
 

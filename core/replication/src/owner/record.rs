@@ -139,11 +139,12 @@ impl Owner {
     pub(crate) fn build_places(&mut self) {
         let count = self.recording.roster.place_count();
         let now = self.now;
-        let members = |place: usize| {
-            let of_place = self.recording.roster.members.iter().filter(|one| one.place as usize == place);
-            of_place.map(|member| Member::new(member, now)).collect()
+        let place = |place: usize| {
+            let of_place = || self.recording.roster.members.iter().filter(|one| one.place as usize == place);
+            let code = of_place().find_map(|member| member.rows).map(|rows| rows.code);
+            Place::new(code, of_place().map(|member| Member::new(member, now)).collect())
         };
-        self.places = (0..count).map(|place| Place::new(members(place))).collect();
+        self.places = (0..count).map(place).collect();
         self.locks = Locks::new(count);
     }
 
@@ -227,7 +228,8 @@ impl Owner {
     fn keep_last(&mut self) {
         for at in self.all() {
             let place = &self.places[usize::from(at.place)];
-            let has_other = place.active().any(|(index, one)| index != at.member && !one.is_leaving());
+            let is_other = |(index, one): &(u8, &Member)| *index != at.member && !one.is_leaving();
+            let has_other = place.is_enough(place.active().filter(is_other));
             if self.member(at).is_leaving() && !has_other && self.holds(Rule::StartFromActive) {
                 self.member_mut(at).wish = None;
             }
@@ -284,6 +286,7 @@ impl Owner {
             && !state.members.iter().any(is_source)
             && state.in_flight.iter().all(|(_, change)| !change.names(member))
             && !self.works.name(at)
+            && self.gathers.iter().all(|(_, gather)| !gather.names(at))
             && self.asks.iter().all(|(_, one)| one.asked.member() != Some(at))
     }
 

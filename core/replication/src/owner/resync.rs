@@ -3,7 +3,7 @@
 use crate::locks::Range;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
 use base::{Instant, WriteId};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use wire::{PartVersions, Versions};
 
 /// What a component said of the versions of its parts.
@@ -52,9 +52,11 @@ pub(crate) struct Resync {
     /// that was.
     pub(crate) is_clean: bool,
     pub(crate) began: Instant,
-    /// The member that is asked what was changed.
+    /// The member that is asked what was changed; of rows, one of those.
     pub(crate) source: u8,
-    pub(crate) of_source: Option<Listing>,
+    /// What members told that were asked, and how many have not.
+    pub(crate) of_sources: Vec<Listing>,
+    pub(crate) asked: u8,
     pub(crate) of_target: Option<Listing>,
     pub(crate) is_listing: bool,
     /// Whether all is copied: acknowledgements wait for the component from here on.
@@ -75,7 +77,8 @@ impl Resync {
             is_clean: true,
             began,
             source,
-            of_source: None,
+            of_sources: Vec::new(),
+            asked: 0,
             of_target: None,
             is_listing: false,
             is_ending: false,
@@ -146,4 +149,30 @@ pub(crate) fn push_runs(
         run.id = run.id.max(source);
     }
     runs.extend(open);
+}
+
+/// What several members told of the versions of their parts, as if one had: the greatest of each region.
+pub(crate) fn joined(mut listings: Vec<Listing>) -> Listing {
+    if listings.len() == 1 {
+        return listings.remove(0);
+    }
+    let next = listings.iter().filter_map(|listing| listing.next).min();
+    let mut parts: BTreeMap<u32, Versions> = BTreeMap::new();
+    for PartVersions { part, versions } in listings.into_iter().flat_map(|listing| listing.parts) {
+        let found = parts.entry(part).or_insert(Versions::Hole(WriteId::default()));
+        *found = match (&*found, versions) {
+            (Versions::Hole(one), Versions::Hole(other)) => Versions::Hole(other.max(*one)),
+            (Versions::Hole(hole), Versions::Regions(ids)) => {
+                Versions::Regions(Box::new(ids.map(|id| id.max(*hole))))
+            }
+            (Versions::Regions(ids), Versions::Hole(hole)) => {
+                Versions::Regions(Box::new(ids.map(|id| id.max(hole))))
+            }
+            (Versions::Regions(one), Versions::Regions(other)) => {
+                Versions::Regions(Box::new(std::array::from_fn(|region| one[region].max(other[region]))))
+            }
+        };
+    }
+    let parts = parts.into_iter().filter(|(part, _)| next.is_none_or(|next| *part < next));
+    Listing { parts: parts.map(|(part, versions)| PartVersions { part, versions }).collect(), next }
 }

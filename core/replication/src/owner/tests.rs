@@ -21,7 +21,7 @@ fn node(host: u128) -> NodeId {
 fn member(host: u128, standing: Standing) -> Member {
     let component = ComponentId(host as u64);
     let (base, role, ceiling) = (WriteId::default(), Role::Copy, crate::Ceiling::Unknown);
-    Member { component, node: node(host), place: 0, standing, base, role, ceiling }
+    Member { component, node: node(host), place: 0, rows: None, standing, base, role, ceiling }
 }
 
 /// An owner on node 1 whose components answer at once, but for those that are held back or not made.
@@ -81,6 +81,7 @@ impl Bench {
         let zeroes = base::Pool::new(1 << 20).take_zeroed(1 << 20).expect("there is room");
         let settings = Settings {
             zeroes,
+            pool: base::Pool::new(16 << 20),
             prefers_local: false,
             verifies: true,
             copy_blocks_max: limits::COPY_BLOCKS_MAX,
@@ -233,6 +234,7 @@ impl Bench {
             place: 0,
             part: 0,
             block,
+            target: None,
             tag: base::RequestTag(token),
             is_forwarded: false,
             payload,
@@ -270,7 +272,7 @@ impl Bench {
     }
 
     fn read(&mut self, token: u64) {
-        self.step(Input::Read { token: Token(token), place: 0, part: 0, block: 0, count: 1 });
+        self.step(Input::Read { token: Token(token), place: 0, part: 0, block: 0, count: 1, unit: None });
     }
 
     fn components(&self) -> Vec<(u64, Standing)> {
@@ -527,7 +529,7 @@ fn two_questions_and_two_changes_do_not_wait_for_one_another() {
 #[test]
 fn a_disk_that_has_got_places_is_opened_anew() {
     let mut bench = Bench::new(vec![member(1, Standing::Active), member(2, Standing::Active)]);
-    bench.step(Input::Read { token: Token(1), place: 1, part: 0, block: 0, count: 1 });
+    bench.step(Input::Read { token: Token(1), place: 1, part: 0, block: 0, count: 1, unit: None });
     assert_eq!(bench.done, [(Token(1), false)], "there is no such place yet");
     bench.silent.insert(node(2));
     bench.write(2);
@@ -567,7 +569,16 @@ fn a_stand_in_is_waited_for_and_takes_zeroes_for_a_trim_and_is_not_read_from() {
     let marks = bench.count(1, "trim");
     let (token, tag) = (Token(9), base::RequestTag(9));
     let payload = Payload::Trim { count: 4 };
-    bench.step(Input::Change { token, place: 0, part: 0, block: 0, tag, is_forwarded: false, payload });
+    bench.step(Input::Change {
+        token,
+        place: 0,
+        part: 0,
+        block: 0,
+        target: None,
+        tag,
+        is_forwarded: false,
+        payload,
+    });
     let counts = |bench: &Bench, host| (bench.count(host, "write"), bench.count(host, "trim"));
     assert_eq!((counts(&bench, 1), counts(&bench, 3)), ((5, marks + 1), (1, 0)));
     bench.silent.insert(node(3));
@@ -840,7 +851,16 @@ fn a_request_that_was_forwarded_takes_effect_once_whatever_its_tag_looks_like() 
     let mut submit = |token| {
         let payload = Payload::Trim { count: 4 };
         let token = Token(token);
-        bench.step(Input::Change { token, place: 0, part: 0, block: 0, tag, is_forwarded: true, payload });
+        bench.step(Input::Change {
+            token,
+            place: 0,
+            part: 0,
+            block: 0,
+            target: None,
+            tag,
+            is_forwarded: true,
+            payload,
+        });
         (bench.done.last().copied(), bench.count(2, "trim"))
     };
     assert_eq!(submit(1), (Some((Token(1), true)), 1));

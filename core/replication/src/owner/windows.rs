@@ -2,8 +2,10 @@
 
 use super::member::{Member, Opened};
 use super::member_set::MemberSet;
-use super::place::{Place, Roll};
+use super::place::{Place, Roll, RollFrom};
+use super::rows::is_touched;
 use base::WriteId;
+use layout::Code;
 use std::collections::BTreeMap;
 use wire::Entry;
 
@@ -59,7 +61,56 @@ pub(crate) fn rolls(members: &[(u8, &Member)], decided: WriteId) -> Vec<Roll> {
     for (entry, holders) in window.values() {
         let source = holders.iter().next().expect("a member told of it");
         let lacking = members.iter().map(|(member, _)| *member).filter(|member| !holders.contains(*member));
-        rolls.extend(lacking.map(|target| Roll { entry: *entry, source, target }));
+        let from = RollFrom::Copy(source);
+        rolls.extend(lacking.map(|target| Roll { entry: *entry, from, target }));
     }
     rolls
+}
+
+/// What must be done for members of rows, all open, by id: a change that at least `least` tell of, as many as there are data units, is rolled forward, for
+/// the others follow from these. Any other is dropped, and what it replaced counts again (invariant 18).
+pub(crate) fn row_rolls((code, least): (Code, u8), members: &[(u8, &Member)], decided: WriteId) -> Vec<Roll> {
+    let mut window: BTreeMap<WriteId, Vec<(u8, Entry)>> = BTreeMap::new();
+    for (member, one) in members {
+        let is_undecided = |entry: &&Entry| entry.id > decided && !entry.is_span() && !entry.is_cut();
+        for entry in opened(one).entries.iter().filter(is_undecided) {
+            window.entry(entry.id).or_default().push((*member, *entry));
+        }
+    }
+    window.values().flat_map(|told| rolls_of_row((code, least), members, told)).collect()
+}
+
+/// The same of one change. Members tell of it with its range where they have a part in it, and with none where they have not. With
+/// its range and no blocks they tell that they have dropped it.
+fn rolls_of_row((code, least): (Code, u8), members: &[(u8, &Member)], told: &[(u8, Entry)]) -> Vec<Roll> {
+    let has_range = |entry: &Entry| entry.count > 0 || entry.part != 0;
+    let position = |member: u8| {
+        let found = members.iter().find(|(index, _)| *index == member);
+        found.expect("it is one of them").1.position
+    };
+    let holders: MemberSet = told.iter().map(|(member, _)| *member).collect();
+    let positions: MemberSet = holders.iter().map(position).collect();
+    let ranged = told.iter().map(|(_, entry)| entry).find(|entry| has_range(entry));
+    let is_dropped = told.iter().any(|(_, entry)| entry.count == 0 && has_range(entry));
+    let goes_on = !is_dropped && positions.iter().count() >= usize::from(least);
+    let nothing = |entry: &Entry| Entry { part: 0, block: 0, count: 0, is_trim: true, ..*entry };
+    let (first, dropped) = match ranged {
+        // All that tell of it have no part in it; whoever has does not have it.
+        None => (nothing(&told[0].1), nothing(&told[0].1)),
+        Some(entry) => (*entry, Entry { count: 0, is_trim: true, ..*entry }),
+    };
+    let roll = |target: u8| {
+        let own = told.iter().find(|(member, _)| *member == target).map(|(_, entry)| *entry);
+        let (entry, from) = match (goes_on && ranged.is_some(), own) {
+            (true, Some(_)) => return None,
+            (true, None) if is_touched(code, (first.part, first.block), position(target)) => {
+                (first, RollFrom::Row(holders))
+            }
+            (true, None) => (nothing(&first), RollFrom::Nothing),
+            (false, Some(own)) if own.count == 0 => return None,
+            (false, _) => (dropped, RollFrom::Nothing),
+        };
+        Some(Roll { entry, from, target })
+    };
+    members.iter().filter_map(|(member, _)| roll(*member)).collect()
 }

@@ -4,16 +4,20 @@
 //! by which the locks tell who may begin.
 
 use super::copy::CopyWork;
+use super::happened::Known;
 use super::interface::{Payload, Token};
 use super::member::At;
 use super::member_set::MemberSet;
+use super::rows::{Sent, layer_of};
 use crate::locks::{LockKey, Range};
 use base::request::Pieces;
 use base::{Instant, RequestTag};
+use layout::Target;
 use slab::Slab;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
+use wire::layer;
 
 /// A guest's change, until all that it was sent to have it.
 #[derive(Debug)]
@@ -21,10 +25,21 @@ pub(crate) struct ChangeWork {
     pub(crate) token: Token,
     pub(crate) place: u16,
     pub(crate) range: Range,
+    /// Of rows, what of them is changed.
+    pub(crate) target: Option<Target>,
     pub(crate) tag: RequestTag,
     /// Whether another node forwarded it.
     pub(crate) is_forwarded: bool,
     pub(crate) stage: ChangeStage,
+}
+
+impl ChangeWork {
+    /// By what it is known again.
+    pub(crate) fn known(&self) -> Known {
+        let Range { part, block, .. } = self.range;
+        let part = layer::layered(layer_of(self.target), part);
+        Known { tag: self.tag, place: self.place, part, block }
+    }
 }
 
 /// How far a guest's change is.
@@ -32,6 +47,10 @@ pub(crate) struct ChangeWork {
 pub(crate) enum ChangeStage {
     /// It waits for its range or for room in the window. If whoever asked is gone, it is not begun.
     Waiting { payload: Payload, is_abandoned: bool },
+    /// Of rows: the other units are read, for the parity that follows.
+    Gathering { payload: Payload },
+    /// Of rows: what each member gets is known. It waits for room in the window.
+    Ready { sent: Sent },
     /// It has a number, and components were asked for it.
     InFlight,
     /// Its guest has the answer; a component in resync does not have the change. Its range is its own until then, and may be read.
@@ -47,6 +66,8 @@ pub(crate) struct ReadWork {
     /// Members that answered "damaged" to what is being read.
     pub(crate) damaged: MemberSet,
     pub(crate) began: Instant,
+    /// The position that it reads from, of rows.
+    pub(crate) position: Option<u8>,
     /// Most blocks that are asked for at once: all, until every member has damaged blocks among them.
     pub(crate) step: u16,
     /// Blocks read so far, from the beginning of the range, and what they hold.

@@ -144,6 +144,7 @@ pub fn members(layout: &Layout, node: NodeId) -> Vec<Member> {
         component,
         node,
         place: place as u16,
+        rows: None,
         standing: Standing::Active,
         base: WriteId::default(),
         role: Role::Copy,

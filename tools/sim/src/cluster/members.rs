@@ -123,7 +123,9 @@ impl World {
     ) -> Roster {
         let base = WriteId::default();
         let ceiling = replication::Ceiling::Unknown;
-        let member = Member { component, node, place, standing: Standing::Absent, base, role, ceiling };
+        let rows = None;
+        let standing = Standing::Absent;
+        let member = Member { component, node, place, rows, standing, base, role, ceiling };
         let behind = roster.members.partition_point(|other| other.place <= place);
         roster.members.insert(behind, member);
         self.members.came.insert(component, replaced);

@@ -55,6 +55,7 @@ fn disk() -> DiskRecord {
         component: ComponentId(id),
         node: node(u128::from(id)),
         place: 0,
+        rows: None,
         standing,
         base: WriteId { epoch: 3, sequence: id },
         role,

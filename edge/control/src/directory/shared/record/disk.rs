@@ -259,7 +259,8 @@ impl ClusterDisk {
     /// When it makes no sense, or its parts do not fit together.
     pub fn read(entry: &Entry) -> Result<ClusterDisk, String> {
         let stored: StoredDisk = read(entry)?;
-        let disk = stored.disk(entry.version).map_err(|error| unread(&entry.key, error))?;
+        let mut disk = stored.disk(entry.version).map_err(|error| unread(&entry.key, error))?;
+        disk.record.note_rows();
         disk.record.check().map_err(|error| unread(&entry.key, error))?;
         Ok(disk)
     }
@@ -385,6 +386,7 @@ impl StoredRoster {
                 component: parsed::<ComponentId>(&stored.component)?,
                 node: NodeId { host: parsed(&stored.host)?, shard: stored.shard },
                 place: stored.place,
+                rows: None, // As the layout says, once all of the record is read.
                 standing: match stored.standing {
                     StoredStanding::Active => Standing::Active,
                     StoredStanding::Absent => Standing::Absent,

@@ -26,6 +26,7 @@ fn member(id: u64, standing: Standing) -> Member {
         component: ComponentId(id),
         node: node(u128::from(id)),
         place: 0,
+        rows: None,
         standing,
         base: WriteId { epoch: 3, sequence: id },
         role: Role::Copy,
