@@ -7,6 +7,7 @@
 //! and a checksum of its own, so that one bad sector does not take away what the batch was (docs/design/0025). A program that
 //! knows nothing of copies takes it for padding; headers of such a program have none.
 
+use super::layer::{LayerBlocks, check_range, layered, part_and_held_layer, part_and_layer};
 use super::page::{ComponentRecord, read_id, write_id};
 use super::{FORMAT_VERSION, FormatError};
 use base::bytes::{Reader, Writer};
@@ -286,55 +287,6 @@ pub enum Record {
     },
 }
 
-/// Blocks of one layer of a part, as a record names them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LayerBlocks {
-    /// The member of the group that the component stands on.
-    pub member: u8,
-    /// Whose.
-    pub component: ComponentId,
-    /// Which MiB of it.
-    pub part: u32,
-    /// The layer, from 1 on.
-    pub layer: u8,
-    /// First block.
-    pub block: u8,
-    /// Blocks less one.
-    pub count_less_one: u8,
-    /// Only what is held with ids up to this one.
-    pub through: WriteId,
-}
-
-impl LayerBlocks {
-    /// The blocks.
-    pub fn blocks(&self) -> std::ops::Range<u16> {
-        let first = u16::from(self.block);
-        first..first + u16::from(self.count_less_one) + 1
-    }
-}
-
-/// Bits of a record's part field that name the part; the 8 above are the layer.
-const PART_BITS: u32 = 24;
-
-/// A record's part field that names a layer, too.
-fn layered(part: u32, layer: u8) -> u32 {
-    assert!(part >> PART_BITS == 0, "a component has at most 255 GiB");
-    part | u32::from(layer) << PART_BITS
-}
-
-/// The part and the layer of a record's part field.
-fn part_and_layer(field: u32) -> (u32, u8) {
-    (field & ((1 << PART_BITS) - 1), (field >> PART_BITS) as u8)
-}
-
-/// The same, of a record that is about a layer beside the content.
-fn part_and_held_layer(field: u32) -> Result<(u32, u8), FormatError> {
-    match part_and_layer(field) {
-        (_, 0) => Err(FormatError::Damaged("a record holds the content itself")),
-        found => Ok(found),
-    }
-}
-
 impl Record {
     /// Data blocks that follow in the batch.
     pub fn data_blocks(&self) -> u64 {
@@ -441,18 +393,6 @@ impl Record {
 
     /// Appends the record.
     pub fn encode(&self, w: &mut Writer) {
-        let location = |w: &mut Writer, kind: u8, location: ExtentLocation, a: u8, b: u8| {
-            w.u8(kind);
-            w.u8(location.member);
-            w.u8(a);
-            w.u8(b);
-            w.u32(location.extent);
-        };
-        let change = |w: &mut Writer, component: ComponentId, part: u32, id: WriteId| {
-            w.u64(component.0);
-            w.u32(part);
-            write_id(w, id);
-        };
         match self {
             Record::Write { component, part, location: at, block, id, origin, checksums } => {
                 assert!((1..=256).contains(&checksums.len()), "a write has 1 to 256 blocks");
@@ -507,6 +447,15 @@ impl Record {
                 location(w, 10, ExtentLocation { member: *member, extent: 0 }, 0, 0);
                 change(w, *component, *part, *id);
             }
+            Record::Hold { .. } | Record::HoldTrim { .. } | Record::HoldDamaged { .. } => self.encode_held(w),
+            Record::Promote(blocks) => blocks.encode(13, w),
+            Record::End(blocks) => blocks.encode(14, w),
+        }
+    }
+
+    /// Appends a record about what a layer holds.
+    fn encode_held(&self, w: &mut Writer) {
+        match self {
             Record::Hold { component, part, layer, location: at, block, id, origin, checksums } => {
                 assert!((1..=256).contains(&checksums.len()), "a hold has 1 to 256 blocks");
                 location(w, 11 | origin.bit(), *at, *block, (checksums.len() - 1) as u8);
@@ -519,13 +468,12 @@ impl Record {
                 change(w, *component, layered(*part, *layer), *id);
                 origin.encode(w);
             }
-            Record::Promote(blocks) => blocks.encode(13, w),
-            Record::End(blocks) => blocks.encode(14, w),
             Record::HoldDamaged { component, part, layer, location: at, block, id, checksum } => {
                 location(w, 15, *at, *block, 0);
                 change(w, *component, layered(*part, *layer), *id);
                 w.u32(*checksum);
             }
+            _ => unreachable!("records of holds"),
         }
     }
 
@@ -561,21 +509,7 @@ impl Record {
                 let origin = origin(r);
                 Record::Free { component, part, location, id, origin }
             }
-            11 => {
-                let (component, field, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
-                let (part, layer) = part_and_held_layer(field)?;
-                let origin = origin(r);
-                let count = check_range(a, b)?;
-                let checksums = (0..count).map(|_| r.u32()).collect();
-                Record::Hold { component, part, layer, location, block: a, id, origin, checksums }
-            }
-            12 => {
-                check_range(a, b)?;
-                let (component, field, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
-                let (part, layer) = part_and_held_layer(field)?;
-                let origin = origin(r);
-                Record::HoldTrim { component, part, layer, location, block: a, count_less_one: b, id, origin }
-            }
+            11 | 12 => Record::decode_held(r, kind, (location, a, b), origin)?,
             _ if is_copy => {
                 return Err(FormatError::Damaged("a log record of an unknown kind"));
             }
@@ -607,14 +541,50 @@ impl Record {
             10 => Record::Hole { member, component: ComponentId(r.u64()), part: r.u32(), id: read_id(r) },
             13 => Record::Promote(LayerBlocks::decode(member, (a, b), r)?),
             14 => Record::End(LayerBlocks::decode(member, (a, b), r)?),
-            15 => {
-                let (component, field, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
-                let (part, layer) = part_and_held_layer(field)?;
-                Record::HoldDamaged { component, part, layer, location, block: a, id, checksum: r.u32() }
-            }
+            15 => Record::decode_held(r, kind, (location, a, b), origin)?,
             _ => return Err(FormatError::Damaged("a log record of an unknown kind")),
         })
     }
+
+    /// Reads what follows in a record about what a layer holds.
+    fn decode_held(
+        r: &mut Reader<'_>,
+        kind: u8,
+        (location, a, b): (ExtentLocation, u8, u8),
+        origin: impl FnOnce(&mut Reader<'_>) -> Origin,
+    ) -> Result<Record, FormatError> {
+        let (component, field, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
+        let (part, layer) = part_and_held_layer(field)?;
+        let count = check_range(a, b)?;
+        Ok(match kind {
+            11 => {
+                let origin = origin(r);
+                let checksums = (0..count).map(|_| r.u32()).collect();
+                Record::Hold { component, part, layer, location, block: a, id, origin, checksums }
+            }
+            12 => {
+                let origin = origin(r);
+                Record::HoldTrim { component, part, layer, location, block: a, count_less_one: b, id, origin }
+            }
+            _ => Record::HoldDamaged { component, part, layer, location, block: a, id, checksum: r.u32() },
+        })
+    }
+}
+
+/// What every record begins with.
+fn location(w: &mut Writer, kind: u8, location: ExtentLocation, a: u8, b: u8) {
+    w.u8(kind);
+    w.u8(location.member);
+    w.u8(a);
+    w.u8(b);
+    w.u32(location.extent);
+}
+
+/// What a change is about, and its id.
+fn change(w: &mut Writer, component: ComponentId, part: u32, id: WriteId) {
+    w.u64(component.0);
+    w.u32(part);
+    write_id(w, id);
 }
 
 impl Origin {
@@ -633,39 +603,6 @@ impl Origin {
         if let Origin::Guest(tag) = self {
             w.u64(tag.0);
         }
-    }
-}
-
-impl LayerBlocks {
-    fn encode(&self, kind: u8, w: &mut Writer) {
-        w.u8(kind);
-        w.u8(self.member);
-        w.u8(self.block);
-        w.u8(self.count_less_one);
-        w.u32(0);
-        w.u64(self.component.0);
-        w.u32(layered(self.part, self.layer));
-        write_id(w, self.through);
-    }
-
-    fn decode(
-        member: u8,
-        (block, count_less_one): (u8, u8),
-        r: &mut Reader<'_>,
-    ) -> Result<LayerBlocks, FormatError> {
-        check_range(block, count_less_one)?;
-        let (component, field, through) = (ComponentId(r.u64()), r.u32(), read_id(r));
-        let (part, layer) = part_and_held_layer(field)?;
-        Ok(LayerBlocks { member, component, part, layer, block, count_less_one, through })
-    }
-}
-
-/// Blocks of a range from its first block and its count less one.
-fn check_range(block: u8, count_less_one: u8) -> Result<usize, FormatError> {
-    let count = count_less_one as usize + 1;
-    match block as usize + count <= BLOCKS_PER_EXTENT {
-        true => Ok(count),
-        false => Err(FormatError::Damaged("a record leaves its extent")),
     }
 }
 

@@ -6,7 +6,8 @@
 //! A part of which anything is held has an extent: the space that what is held will settle to.
 
 use super::{Group, Phase};
-use crate::format::batch::{ExtentLocation, LayerBlocks, Record};
+use crate::format::batch::{ExtentLocation, Record};
+use crate::format::layer::LayerBlocks;
 use crate::held::{HeldBlocks, HeldEntry, HeldPart, LayerRange, PROMOTED_LAYER, ROW_LAYER, RowRun};
 use crate::index::{IndexEntry, Newest};
 use crate::io::{Completion, ComponentKey, GroupError, LayerRanges, Op, Output};

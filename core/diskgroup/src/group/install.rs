@@ -71,12 +71,7 @@ impl Group {
                 self.note_hole(*component, entry.part, entry.id);
             }
             Record::PageIntent { .. } | Record::Entry { .. } => {}
-            Record::Hold { .. } | Record::HoldTrim { .. } | Record::HoldDamaged { .. } => {
-                self.install_held(record, batch_position, data_position);
-            }
-            Record::Promote(_) | Record::End(_) => {
-                self.install_held(record, batch_position, data_position);
-            }
+            _ => self.install_held(record, batch_position, data_position),
         }
         if let Some((component, entry)) = record.window_entry() {
             self.remember(component, entry, batch_position);
