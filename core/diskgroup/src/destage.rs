@@ -96,7 +96,7 @@ pub(crate) struct Item {
 
 impl Item {
     /// Whether it has to be read from the log.
-    fn is_missing(&self) -> bool {
+    pub(crate) fn is_missing(&self) -> bool {
         self.checksum.is_some() && self.data.is_none()
     }
 }
@@ -190,19 +190,19 @@ impl Destage {
     }
 }
 
-/// The blocks that are not in memory, neighbours together.
-pub(crate) fn log_runs(items: &[Item], log_blocks: u64) -> Vec<LogRun> {
+/// Blocks at these positions of the log, neighbours together.
+pub(crate) fn log_runs(positions: impl Iterator<Item = u64>, log_blocks: u64) -> Vec<LogRun> {
     let mut runs: Vec<LogRun> = Vec::new();
-    for item in items.iter().filter(|item| item.is_missing()) {
+    for position in positions {
         match runs.last_mut() {
             Some(run)
-                if run.position + run.count == item.position
+                if run.position + run.count == position
                     && run.count < MIB / BLOCK_SIZE
-                    && !item.position.is_multiple_of(log_blocks) =>
+                    && !position.is_multiple_of(log_blocks) =>
             {
                 run.count += 1;
             }
-            Some(_) | None => runs.push(LogRun { position: item.position, count: 1 }),
+            Some(_) | None => runs.push(LogRun { position, count: 1 }),
         }
     }
     runs
@@ -398,16 +398,35 @@ impl Destaging {
         Visited { location, dirty, is_pinned: moving.is_some() }
     }
 
-    /// Ends the round if all its extents were visited. Says whether that one took all trims that were stable at its start.
-    pub(crate) fn end_round_if_done(&mut self, now: Instant) -> Option<bool> {
-        let round = self.round.take_if(|round| round.active == 0 && round.next == round.queue.len())?;
+    /// The boundary of a round that has visited all its extents.
+    pub(crate) fn visited(&self) -> Option<BatchStart> {
+        let is_done = |round: &&Round| round.active == 0 && round.next == round.queue.len();
+        self.round.as_ref().filter(is_done).map(|round| round.boundary)
+    }
+
+    /// More extents are to be visited by the round that has visited all others.
+    pub(crate) fn extend_round(&mut self, queue: Vec<ExtentLocation>) {
+        assert!(self.visited().is_some(), "a round goes through its extents once");
+        if let Some(round) = &mut self.round {
+            (round.queue, round.next) = (queue, 0);
+        }
+    }
+
+    /// Ends the round, which has visited all its extents, at a boundary that is no later than its own. Says whether it took all trims
+    /// that were stable at its start.
+    pub(crate) fn end_round(&mut self, boundary: BatchStart, now: Instant) -> bool {
+        assert!(
+            self.visited().is_some_and(|own| own.position >= boundary.position),
+            "a round ends when it is done"
+        );
+        let round = self.round.take().expect("it has visited its extents");
         let seconds = now.since(round.started).as_secs_f64();
         if round.bytes > 0 && seconds > 0.0 {
             self.pace = round.bytes as f64 / seconds;
         }
-        self.reached = round.boundary.position;
-        self.finished = Some(round.boundary);
-        Some(round.covers_all)
+        self.reached = boundary.position;
+        self.finished = Some(boundary);
+        round.covers_all
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod anchor;
 pub mod batch;
+pub mod layer;
 pub mod page;
 pub mod superblock;
 

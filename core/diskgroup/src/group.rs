@@ -17,9 +17,11 @@
 //! * every block that is read is compared with its checksum (`read`).
 
 mod beyond;
+mod carry;
 mod checkpoint;
 mod copy;
 mod destage;
+mod hold;
 mod install;
 mod lifecycle;
 mod membership;
@@ -35,18 +37,20 @@ mod window;
 mod write;
 
 use crate::buffer::WriteBuffer;
+use crate::carry::Carrying;
 use crate::checkpoint::Checkpoint;
 use crate::components::Components;
 use crate::compute::{ComputeId, ComputeIds, Computed};
 use crate::destage::Destaging;
 use crate::exclusive::Exclusive;
 use crate::format::superblock::Superblock;
+use crate::held::Held;
 use crate::index::Index;
 use crate::io::{ComponentKey, Event, Input, Io, IoFailure, Output};
 use crate::limits;
 use crate::log::Log;
 use crate::members::Members;
-use crate::read::Reads;
+use crate::read::{BlockRange, Reads};
 use crate::recovery::Recovery;
 use crate::requests::{PendingIo, Purpose, Requests};
 use crate::rules::Rule;
@@ -57,7 +61,7 @@ use crate::state::Counters;
 use crate::unreadable::{BadBlocks, Ended};
 use crate::versions::ChangedState;
 use crate::watermarks::Watermarks;
-use crate::work::{Change, OwnRecord, Work};
+use crate::work::{Change, Order, OwnRecord, Target, Work};
 use base::rules::Rules;
 use base::units::BLOCK_SIZE;
 use base::{Buffer, ComponentId, DeviceId, GroupId, Instant, Pool};
@@ -119,6 +123,9 @@ pub struct Group {
     members: Members,
     components: Components,
     index: Index,
+    /// What stands in the log beside the content of parts.
+    held: Held,
+    carrying: Carrying,
     log: Log,
     buffer: WriteBuffer,
     scarcity: Scarcity,
@@ -174,6 +181,8 @@ impl Group {
             members: Members::new(superblocks),
             components: Components::default(),
             index,
+            held: Held::default(),
+            carrying: Carrying::default(),
             log,
             buffer: WriteBuffer::default(),
             scarcity: Scarcity::default(),
@@ -199,17 +208,23 @@ impl Group {
     pub fn step(&mut self, now: Instant, input: Input, out: &mut Vec<Output>) {
         self.now = now;
         match input {
-            Input::Read { op, component, part, block, count, verify } => {
-                self.read(op, component, part, block, count, verify, out);
+            Input::Read { op, component, part, layer, block, count, verify } => {
+                let range = BlockRange { component: component.0, part, layer, block, count };
+                self.read(op, range, verify, out);
             }
-            Input::Write { op, component, part, block, data, id, origin, checksums } => {
-                let change = Change { op, component: component.0, part, block, id, origin };
-                self.write(change, data, &checksums, out);
+            Input::Write { op, component, part, layer, block, data, id, origin, checksums, ends } => {
+                let change = Change { op, component: component.0, part, layer, block, id, origin };
+                self.write(change, data, (&checksums, ends), out);
             }
-            Input::Trim { op, component, part, block, count, id, origin } => {
-                assert!(block + count <= 256, "a trim lies within its part");
-                let change = Change { op, component: component.0, part, block, id, origin };
-                self.submit(Work::Trim { change, count }, out);
+            Input::Trim { op, component, part, layer, block, count, id, origin } => {
+                let change = Change { op, component: component.0, part, layer, block, id, origin };
+                self.trim(change, count, out);
+            }
+            Input::Promote { op, component, part, ranges } => {
+                self.order(Order::Promote, Target { op, component: component.0, part }, ranges, out);
+            }
+            Input::End { op, component, part, ranges } => {
+                self.order(Order::End, Target { op, component: component.0, part }, ranges, out);
             }
             Input::Promise { op, component, epoch } => self.promise(op, component, epoch, out),
             Input::Settle { op, component, watermark, from_epoch } => {
@@ -236,6 +251,7 @@ impl Group {
         self.retry_pages(out);
         self.retry_reads(out);
         self.retry_waiting(out);
+        self.settle_rows();
         // Guests' writes go ahead of the group's own.
         self.seal(out);
         self.advance_deletions(out);
@@ -259,6 +275,7 @@ impl Group {
         let waits_for_memory = self.reads.waiting_count() > 0
             || !self.pages_waiting.is_empty()
             || self.destaging.has_waiting()
+            || self.carrying.waits_for_memory
             || self.checkpoint.is_writing_pages();
         let waits_for_room = self.waits_for_log() || self.scarcity.is_felt();
         if wants_seal || waits_for_memory || waits_for_room {
@@ -330,6 +347,7 @@ impl Group {
             Purpose::DestageRead { destage, run, buffer } => {
                 self.destage_read_done(destage, run, &buffer, result, out);
             }
+            Purpose::CarryRead { run, buffer } => self.carry_read_done(run, &buffer, result, out),
             Purpose::DestageWrite { destage } => self.destage_write_done(destage, result.map(drop), out),
             Purpose::CheckpointFlush => self.checkpoint_flushed(out),
             Purpose::PageWrite { member, page } => self.page_written(member, page, out),
@@ -388,7 +406,12 @@ impl Group {
     pub fn congestion(&self) -> u8 {
         let fill = self.fill_permille();
         let (start, full) = (limits::CONGESTION_START_PERCENT * 10, limits::CONGESTION_FULL_PERCENT * 10);
-        (fill.saturating_sub(start) * 255 / (full - start)).min(255) as u8
+        let by_fill = fill.saturating_sub(start) * 255 / (full - start);
+        // Likewise with what is held, from where owners are asked to fold up to where holds are refused.
+        let (start, full) =
+            (limits::held_blocks_wanted(self.log.blocks()), limits::held_blocks_max(self.log.blocks()));
+        let by_held = (self.held.count() as u64).saturating_sub(start) * 255 / (full - start);
+        by_fill.max(by_held).min(255) as u8
     }
 
     /// Bytes that scrubbing and destaging have moved since the group was opened.
@@ -422,6 +445,7 @@ impl Group {
         // Looking at all of it each time would take longer than what is tested.
         let is_looked_at = cfg!(debug_assertions) && self.counters.batches.is_multiple_of(64);
         assert!(!is_looked_at || self.index.is_consistent(), "parts and extents lead to the same");
+        assert!(!is_looked_at || self.held.is_consistent(), "held blocks are counted");
         debug_assert!(self.components.is_consistent(), "undecided changes are counted");
     }
 

@@ -43,6 +43,15 @@ pub(crate) struct Direct {
     pub(crate) position: u64,
 }
 
+/// A version that a region has by something that is gone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Raised {
+    pub(crate) region: u8,
+    pub(crate) id: WriteId,
+    /// Log position of what is gone.
+    position: u64,
+}
+
 /// All that the log knows of one extent beyond its descriptor. What is in force, oldest first: the descriptor, unless
 /// `reset`; then `direct`; then `entries`.
 #[derive(Debug)]
@@ -55,6 +64,8 @@ pub(crate) struct Dirty {
     direct: Option<Direct>,
     /// Sorted by block.
     entries: Vec<IndexEntry>,
+    /// Versions that regions have although nothing in the log or at rest tells them: of held blocks that ended.
+    raised: Vec<Raised>,
     /// Writes and trims that are accepted but not yet stable.
     pending: u32,
     is_destaging: bool,
@@ -70,6 +81,7 @@ impl Dirty {
             reset: None,
             direct: None,
             entries: Vec::new(),
+            raised: Vec::new(),
             pending: 0,
             is_destaging: false,
             generation: 0,
@@ -83,6 +95,11 @@ impl Dirty {
 
     pub(crate) fn direct(&self) -> Option<&Direct> {
         self.direct.as_ref()
+    }
+
+    /// Versions of regions that nothing else tells.
+    pub(crate) fn raised(&self) -> &[Raised] {
+        &self.raised
     }
 
     /// Whether the descriptor counts as empty.
@@ -111,7 +128,7 @@ impl Dirty {
 
     /// Whether the descriptor lacks anything that the log has.
     pub(crate) fn has_state(&self) -> bool {
-        self.reset.is_some() || self.direct.is_some() || !self.entries.is_empty()
+        self.reset.is_some() || self.direct.is_some() || !self.entries.is_empty() || !self.raised.is_empty()
     }
 
     /// Whether the log tells whose the extent is, or that it is free: trims alone do not.
@@ -123,7 +140,12 @@ impl Dirty {
     /// The oldest log position that it needs.
     fn oldest(&self) -> Option<u64> {
         let entries = self.entries.iter().map(|entry| entry.position);
-        entries.chain(self.reset).chain(self.direct.as_ref().map(|direct| direct.position)).min()
+        let raised = self.raised.iter().map(|raised| raised.position);
+        entries
+            .chain(raised)
+            .chain(self.reset)
+            .chain(self.direct.as_ref().map(|direct| direct.position))
+            .min()
     }
 
     pub(crate) fn find(&self, block: u8) -> Option<&IndexEntry> {
@@ -321,6 +343,7 @@ impl Index {
             self.retained.forget(entry.position);
         }
         dirty.entries.clear();
+        dirty.raised.clear();
         dirty.direct = None;
         dirty.reset = Some(position);
         dirty.generation += 1;
@@ -331,6 +354,24 @@ impl Index {
     pub(crate) fn put_direct(&mut self, location: ExtentLocation, part: Option<(u32, u32)>, direct: Direct) {
         let key = self.reset(location, part, direct.position);
         self.states[key as usize].direct = Some(direct);
+    }
+
+    /// A region keeps a version whose change, at `position` of the log, is gone.
+    pub(crate) fn raise(
+        &mut self,
+        location: ExtentLocation,
+        part: Option<(u32, u32)>,
+        (region, id): (u8, WriteId),
+        position: u64,
+    ) {
+        let key = self.key_for(location, part);
+        let raised = &mut self.states[key as usize].raised;
+        match raised.iter_mut().find(|raised| raised.region == region) {
+            Some(raised) => {
+                (raised.id, raised.position) = (raised.id.max(id), raised.position.min(position));
+            }
+            None => raised.push(Raised { region, id, position }),
+        }
     }
 
     /// The extents of a device of which the log has anything older than `boundary`, in the order of addresses.
@@ -348,10 +389,11 @@ impl Index {
         dirty.is_destaging = true;
     }
 
-    /// The descriptor takes over that it counts as empty, if it does, and what was written as a whole since.
-    pub(crate) fn take_whole(&mut self, key: u32) -> (bool, Option<Direct>) {
+    /// The descriptor takes over that it counts as empty, if it does, what was written as a whole since, and versions that nothing else
+    /// tells.
+    pub(crate) fn take_whole(&mut self, key: u32) -> (bool, Option<Direct>, Vec<Raised>) {
         let dirty = &mut self.states[key as usize];
-        (dirty.reset.take().is_some(), dirty.direct.take())
+        (dirty.reset.take().is_some(), dirty.direct.take(), std::mem::take(&mut dirty.raised))
     }
 
     /// The descriptor has taken over a block as it stands at that position of the log.
@@ -386,6 +428,7 @@ impl Index {
         let dirty = &mut self.states[key as usize];
         self.entry_count -= dirty.entries.len();
         dirty.entries.clear();
+        dirty.raised.clear();
         dirty.direct = None;
         dirty.reset = None;
         dirty.generation += 1;
@@ -424,6 +467,11 @@ impl Index {
     /// Gives the memory of up to `count` blocks back.
     pub(crate) fn give_back(&mut self, count: usize) {
         self.retained.give_back(count);
+    }
+
+    /// Whether the log has nothing of any extent.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.states.is_empty()
     }
 
     /// Blocks of which the log has the newest version.

@@ -3,6 +3,7 @@
 use crate::compute::{ComputeId, Computed, Task};
 use crate::format::batch::Origin;
 use crate::format::page::ComponentRecord;
+use crate::held::LayerRange;
 use base::request::{Buffers, Pieces};
 use base::units::REGIONS_PER_EXTENT;
 use base::{Buffer, ComponentId, DeviceId, WriteId};
@@ -31,6 +32,9 @@ pub enum IoFailure {
     Device(String),
 }
 
+/// Ranges of layers of one part.
+pub type LayerRanges = SmallVec<[LayerRange; 1]>;
+
 /// What happens to a group.
 #[derive(Debug)]
 pub enum Input {
@@ -42,6 +46,8 @@ pub enum Input {
         component: ComponentKey,
         /// Which MiB of it.
         part: u32,
+        /// 0: the content. Another layer: what it holds, or else the content. A row write that is not decided counts as content.
+        layer: u8,
         /// First block, 0..256.
         block: u16,
         /// Blocks, at least 1; they end within the part.
@@ -57,6 +63,8 @@ pub enum Input {
         component: ComponentKey,
         /// Which MiB of it.
         part: u32,
+        /// 0: the content. Another layer, 1 to 253 or [`crate::ROW_LAYER`]: the blocks are held there beside the content.
+        layer: u8,
         /// First block.
         block: u16,
         /// A multiple of 4 KiB, each buffer too; ends within the part.
@@ -67,6 +75,8 @@ pub enum Input {
         origin: Origin,
         /// CRC-32C of each block as computed where the data entered, to be compared; empty if nobody did.
         checksums: SmallVec<[u32; 2]>,
+        /// What ends with this write, and not without it, in the same part: as [`Input::End`].
+        ends: LayerRanges,
     },
     /// Make blocks of one part read as zeroes and give their space back. Answered when stable.
     Trim {
@@ -76,6 +86,8 @@ pub enum Input {
         component: ComponentKey,
         /// Which MiB of it.
         part: u32,
+        /// As for a write.
+        layer: u8,
         /// First block.
         block: u16,
         /// Blocks, at least 1.
@@ -84,6 +96,30 @@ pub enum Input {
         id: WriteId,
         /// As for a write.
         origin: Origin,
+    },
+    /// What layers hold of some blocks becomes their content, with its ids; the layers hold them no more. Of the row layer: these row
+    /// writes are decided, and all that other layers hold of their blocks up to their ids ends. Answered when stable.
+    Promote {
+        /// Comes back with the answer.
+        op: Op,
+        /// Of which component.
+        component: ComponentKey,
+        /// Which MiB of it.
+        part: u32,
+        /// Which blocks of which layers; at least one range.
+        ranges: LayerRanges,
+    },
+    /// Layers hold some blocks no more; of the row layer: these row writes are dropped. The versions of their regions stay. Answered
+    /// when stable.
+    End {
+        /// Comes back with the answer.
+        op: Op,
+        /// Of which component.
+        component: ComponentKey,
+        /// Which MiB of it.
+        part: u32,
+        /// Which blocks of which layers; at least one range.
+        ranges: LayerRanges,
     },
     /// Let a component promise an epoch, greater than the one before. Answered when stable.
     Promise {
@@ -262,6 +298,10 @@ pub enum GroupError {
     /// No extent is free on the device of the component.
     #[error("no space is left on the device")]
     NoSpace,
+    /// What is held in layers has its share of the log (docs/design/0042). There is space on the device: what is held must be promoted
+    /// or ended first.
+    #[error("held changes have their share of the log")]
+    Full,
     /// A block does not match its checksum.
     #[error("a block is damaged")]
     Damaged,

@@ -6,6 +6,7 @@
 
 mod bits;
 mod buffer;
+mod carry;
 mod checkpoint;
 mod component;
 mod components;
@@ -16,6 +17,7 @@ mod exclusive;
 pub mod format;
 pub mod geometry;
 mod group;
+mod held;
 mod index;
 mod io;
 mod leaving;
@@ -47,8 +49,10 @@ pub use compute::{Computation, ComputeId, Computed, Task};
 pub use effort::Effort;
 pub use format::batch::{Origin, WindowEntry};
 pub use group::{Group, Settings};
+pub use held::{HeldBlocks, LayerRange, ROW_LAYER};
 pub use io::{
-    Completion, ComponentKey, Event, GroupError, Input, Io, IoFailure, Op, OpenError, Output, Versions,
+    Completion, ComponentKey, Event, GroupError, Input, Io, IoFailure, LayerRanges, Op, OpenError, Output,
+    Versions,
 };
 pub use leaving::{Lost, RemoveRefusal};
 pub use rules::Rule;

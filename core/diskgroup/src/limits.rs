@@ -39,6 +39,25 @@ pub fn dirty_pages_max(log_blocks: u64) -> usize {
 /// so they are bounded here.
 pub const INDEX_ENTRIES_PER_LOG_BLOCK: usize = 4;
 
+/// Log blocks that held changes may take, beside row writes: a quarter (docs/design/0042).
+pub fn held_blocks_max(log_blocks: u64) -> u64 {
+    log_blocks / 4
+}
+
+/// Held blocks above which owners are asked to fold, and congestion rises: an eighth of the log.
+pub fn held_blocks_wanted(log_blocks: u64) -> u64 {
+    log_blocks / 8
+}
+
+/// Log blocks that held changes may take together with row writes, which are decided within seconds.
+pub fn held_blocks_with_rows_max(log_blocks: u64) -> u64 {
+    log_blocks / 2
+}
+
+/// Held blocks that are written again in one batch at most: what waits for them is short, and so is what is lost at the end of the
+/// ring, where a batch does not wrap. Their records fit one header block.
+pub const CARRIED_BLOCKS_MAX: usize = 64;
+
 /// Destaging starts at this share of the log (design, section 4).
 pub const DESTAGE_START_PERCENT: u64 = 30;
 
@@ -126,4 +145,5 @@ pub const CHANGED_LOOKED_AT_MAX: u32 = 4096;
 /// Buffers of a group's own work (batch headers, pages, log reads of destaging, scrubbing), in bytes.
 pub const OWN_POOL_SIZE: usize = 24 << 20;
 
+const _: () = assert!(HEADER_SIZE + CARRIED_BLOCKS_MAX * 48 <= BLOCK_SIZE as usize, "one header block");
 const _: () = assert!(log_size_min() / BLOCK_SIZE >= 2 * 1024, "the smallest log holds several batches");

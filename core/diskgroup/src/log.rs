@@ -132,6 +132,12 @@ impl Log {
         self.used_blocks() * 1000 / self.blocks
     }
 
+    /// The start of the stable batch in which that position lies.
+    pub(crate) fn start_of(&self, position: u64) -> BatchStart {
+        let behind = self.starts.partition_point(|start| start.position <= position);
+        self.starts[behind.checked_sub(1).expect("it lies in a live batch")]
+    }
+
     /// The start of the first stable batch at or after `position`, or `head`, where the next one will be.
     pub(crate) fn start_at_or_after(&self, position: u64, head: BatchStart) -> BatchStart {
         let index = self.starts.partition_point(|start| start.position < position);

@@ -53,6 +53,7 @@ impl BlockLocation {
 pub(crate) struct BlockRange {
     pub(crate) component: u32,
     pub(crate) part: u32,
+    pub(crate) layer: u8,
     pub(crate) block: u16,
     pub(crate) count: u16,
 }

@@ -30,6 +30,10 @@ pub(crate) enum Purpose {
     DestageWrite {
         destage: u32,
     },
+    CarryRead {
+        run: LogRun,
+        buffer: Buffer,
+    },
     CheckpointFlush,
     PageWrite {
         member: u8,

@@ -57,11 +57,25 @@ pub enum Rule {
     JudgeOnlyUnchanged,
     /// A device leaves only once no record on its way to the log names it (note 0026).
     LeaveAfterLastRecord,
+    /// A fold is one batch: the write, and the end of what it counts (notes 0040 and 0042).
+    FoldInOneBatch,
+    /// Recovery replays the ends of held blocks (note 0042).
+    ReplayEnds,
+    /// Held blocks are written again before the log lets go of them (note 0042).
+    CarryHeld,
+    /// A held block that is promoted keeps its id (note 0042).
+    KeepPromotedId,
+    /// What a row write replaces stays until the row write is decided (note 0042).
+    KeepUntilDecided,
+    /// An extent is kept as long as blocks of its part are held (note 0042).
+    KeepPromisedSpace,
+    /// Promoted blocks whose content was changed by a later record of the log are written again (`held.rs`).
+    RewriteOvertaken,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 27] = [
+    pub const ALL: [Rule; 34] = [
         Rule::AcknowledgeOnlyStable,
         Rule::FreeLogAfterDescriptors,
         Rule::FlushBeforePages,
@@ -89,5 +103,12 @@ impl Rule {
         Rule::ProveUnreadableEnd,
         Rule::JudgeOnlyUnchanged,
         Rule::LeaveAfterLastRecord,
+        Rule::FoldInOneBatch,
+        Rule::ReplayEnds,
+        Rule::CarryHeld,
+        Rule::KeepPromotedId,
+        Rule::KeepUntilDecided,
+        Rule::KeepPromisedSpace,
+        Rule::RewriteOvertaken,
     ];
 }

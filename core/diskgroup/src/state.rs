@@ -46,6 +46,8 @@ pub struct GroupState {
     pub log_used_bytes: u64,
     /// Bytes of data in the log that wait for destaging.
     pub destage_pending_bytes: u64,
+    /// Bytes that are held in layers beside the content of parts.
+    pub held_bytes: u64,
     /// Back-pressure, 0..=255.
     pub congestion: u8,
     /// Bytes of memory in tables, index and retained data, estimated.

@@ -183,12 +183,23 @@ impl Bench {
         let mut buffer = self.pool.take(len as usize).expect("memory");
         buffer.bytes_mut().fill(0);
         let (op, part, block, data) = (Op(op), 0, 0, [buffer].into_iter().collect());
-        self.ask(Input::Write { op, component, part, block, data, id, origin, checksums: SmallVec::new() });
+        self.ask(Input::Write {
+            op,
+            component,
+            part,
+            layer: 0,
+            block,
+            data,
+            id,
+            origin,
+            checksums: SmallVec::new(),
+            ends: SmallVec::new(),
+        });
     }
 
     /// Reads blocks of the first part.
     fn read(&mut self, op: u64, component: ComponentKey, block: u16, count: u16) -> Result<(), GroupError> {
-        self.ask(Input::Read { op: Op(op), component, part: 0, block, count, verify: true });
+        self.ask(Input::Read { op: Op(op), component, part: 0, layer: 0, block, count, verify: true });
         self.done[&op].clone().map(drop)
     }
 
@@ -235,7 +246,7 @@ fn new_component() -> ComponentRecord {
 fn a_read_without_checksums_of_a_component_that_is_deleted_meanwhile_says_so() {
     let (mut bench, component) = Bench::at_rest();
     let mut reads = Vec::new();
-    let read = Input::Read { op: Op(7), component, part: 0, block: 0, count: 1, verify: false };
+    let read = Input::Read { op: Op(7), component, part: 0, layer: 0, block: 0, count: 1, verify: false };
     bench.group.step(Instant(bench.now), read, &mut reads);
     assert!(matches!(reads[..], [Output::Read { .. }]), "it waits for the device");
     bench.ask(Input::Delete { op: Op(8), component });
@@ -289,7 +300,7 @@ fn a_large_trim_leaves_the_other_requests_of_its_node_remembered() {
     for number in 91..=290 {
         let (part, origin) = ((number % 8) as u32, Origin::Guest(RequestTag(5000)));
         let (op, id) = (Op(number + 1), id(1, number));
-        bench.ask(Input::Trim { op, component, part, block: 0, count: 256, id, origin });
+        bench.ask(Input::Trim { op, component, part, layer: 0, block: 0, count: 256, id, origin });
     }
     bench.decide(1000, component, id(1, 290), 1);
     let happened = bench.happened();

@@ -214,7 +214,15 @@ mod tests {
 
     fn entry(sequence: u64) -> WindowEntry {
         let id = WriteId { epoch: 1, sequence };
-        WindowEntry { id, part: 0, block: 0, count: 1, is_trim: false, tag: base::RequestTag(sequence) }
+        WindowEntry {
+            id,
+            part: 0,
+            layer: 0,
+            block: 0,
+            count: 1,
+            is_trim: false,
+            tag: base::RequestTag(sequence),
+        }
     }
 
     /// The ids that a window shows, each once, in order.

@@ -1,7 +1,7 @@
 //! Work that wants to get into the log, and what is left to do when its batch is stable.
 
 use crate::format::batch::{Origin, Record};
-use crate::io::{GroupError, Op, Output};
+use crate::io::{GroupError, LayerRanges, Op, Output};
 use crate::limits;
 use base::WriteId;
 use base::checksum::crc32c;
@@ -12,11 +12,27 @@ use smallvec::SmallVec;
 /// Bytes of a write's record beside its checksums, rounded up.
 pub(crate) const WRITE_RECORD_SIZE: usize = 48;
 
-/// A write or trim that wants to get into the log.
+/// A write, a trim or an order about layers that wants to get into the log.
 #[derive(Debug)]
 pub(crate) enum Work {
-    Write { change: Change, data: Buffers, checksums: SmallVec<[u32; 2]> },
+    Write { change: Change, data: Buffers, checksums: SmallVec<[u32; 2]>, ends: LayerRanges },
     Trim { change: Change, count: u16 },
+    Order { target: Target, order: Order, ranges: LayerRanges },
+}
+
+/// What becomes of held blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    Promote,
+    End,
+}
+
+/// Which part work is about, and who waits for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) op: Op,
+    pub(crate) component: u32,
+    pub(crate) part: u32,
 }
 
 /// A record without data, from the group itself.
@@ -46,6 +62,7 @@ pub(crate) struct Change {
     pub(crate) op: Op,
     pub(crate) component: u32,
     pub(crate) part: u32,
+    pub(crate) layer: u8,
     pub(crate) block: u16,
     pub(crate) id: WriteId,
     pub(crate) origin: Origin,
@@ -61,17 +78,19 @@ pub(crate) struct Then {
 }
 
 impl Work {
-    /// Where it goes, and who waits for it.
-    pub(crate) fn change(&self) -> &Change {
-        match self {
-            Work::Write { change, .. } | Work::Trim { change, .. } => change,
+    /// Which part it is about, and who waits for it.
+    pub(crate) fn target(&self) -> Target {
+        match *self {
+            Work::Write { change: Change { op, component, part, .. }, .. }
+            | Work::Trim { change: Change { op, component, part, .. }, .. } => Target { op, component, part },
+            Work::Order { target, .. } => target,
         }
     }
 }
 
 /// Answers the operation behind some work with an error.
 pub(crate) fn fail(work: &Work, error: GroupError, out: &mut Vec<Output>) {
-    out.push(Output::Done { op: work.change().op, result: Err(error) });
+    out.push(Output::Done { op: work.target().op, result: Err(error) });
 }
 
 /// CRC-32C of each block.

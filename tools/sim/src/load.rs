@@ -7,7 +7,7 @@ use base::request::Buffers;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION, MIB};
 use base::{ComponentId, DiskId, Instant, RequestTag, WriteId};
 use diskgroup::format::page::ComponentRecord;
-use diskgroup::{Input, Origin};
+use diskgroup::{Input, LayerRanges, Origin};
 
 impl World {
     pub(crate) fn begin_operation(&mut self) {
@@ -127,11 +127,13 @@ impl World {
             op,
             component,
             part,
+            layer: 0,
             block,
             data,
             id,
             origin,
             checksums,
+            ends: LayerRanges::new(),
         });
     }
 
@@ -150,6 +152,7 @@ impl World {
             op,
             component,
             part,
+            layer: 0,
             block,
             count,
             id,
@@ -194,7 +197,15 @@ impl World {
     pub(crate) fn read(&mut self, number: u32, part: u32, block: u16, count: u16) {
         let component = self.components[&number].key.expect("only live components are used");
         let operation = Operation::Read { first: (number, part, block), count, began: self.model.clock() };
-        self.submit(operation, |op| Input::Read { op, component, part, block, count, verify: true });
+        self.submit(operation, |op| Input::Read {
+            op,
+            component,
+            part,
+            layer: 0,
+            block,
+            count,
+            verify: true,
+        });
     }
 
     fn begin_delete(&mut self, number: u32) {

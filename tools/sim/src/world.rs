@@ -525,7 +525,7 @@ impl World {
             }
             GroupError::DeviceLost => (self.dead_members | self.given_up) & (1 << member | 1) != 0,
             GroupError::NoComponent => self.may_lose_pages(),
-            GroupError::NoSlot | GroupError::Malformed => false,
+            GroupError::Full | GroupError::NoSlot | GroupError::Malformed => false,
         };
         if !is_fair {
             self.fail(format!("component {component}: unexpected answer: {error}"));

@@ -7,6 +7,7 @@
 //! and a checksum of its own, so that one bad sector does not take away what the batch was (docs/design/0025). A program that
 //! knows nothing of copies takes it for padding; headers of such a program have none.
 
+use super::layer::{LayerBlocks, check_range, layered, part_and_held_layer, part_and_layer};
 use super::page::{ComponentRecord, read_id, write_id};
 use super::{FORMAT_VERSION, FormatError};
 use base::bytes::{Reader, Writer};
@@ -55,6 +56,8 @@ pub struct WindowEntry {
     pub id: WriteId,
     /// Which MiB of the component; [`WindowEntry::SPAN_PART`] for a span.
     pub part: u32,
+    /// The layer of that part; 0 is the content, also for marks and spans.
+    pub layer: u8,
     /// First block of it.
     pub block: u8,
     /// Blocks, 0..=256; 0 for a mark, which changes nothing, and for a span.
@@ -73,7 +76,15 @@ impl WindowEntry {
     /// for all of them are decided.
     pub fn span(first: WriteId, following: u64) -> WindowEntry {
         let tag = RequestTag(following);
-        WindowEntry { id: first, part: WindowEntry::SPAN_PART, block: 0, count: 0, is_trim: true, tag }
+        WindowEntry {
+            id: first,
+            part: WindowEntry::SPAN_PART,
+            layer: 0,
+            block: 0,
+            count: 0,
+            is_trim: true,
+            tag,
+        }
     }
 
     /// Whether it stands for several changes.
@@ -213,16 +224,79 @@ pub enum Record {
         /// The greatest id of what made it a hole elsewhere.
         id: WriteId,
     },
+    /// A layer of a part holds blocks beside its content (docs/design/0042); their data follow in this batch. They take the place of
+    /// what the layer held of them.
+    Hold {
+        /// Whose data.
+        component: ComponentId,
+        /// Which MiB of it.
+        part: u32,
+        /// The layer, from 1 on.
+        layer: u8,
+        /// Where that MiB stands: an extent that was free is taken by this.
+        location: ExtentLocation,
+        /// First block.
+        block: u8,
+        /// The write's id.
+        id: WriteId,
+        /// Whose it is.
+        origin: Origin,
+        /// CRC-32C of each block; as many as there are blocks.
+        checksums: SmallVec<[u32; 2]>,
+    },
+    /// As a hold, of blocks that were trimmed.
+    HoldTrim {
+        /// Whose data.
+        component: ComponentId,
+        /// Which MiB of it.
+        part: u32,
+        /// The layer, from 1 on.
+        layer: u8,
+        /// Where that MiB stands: an extent that was free is taken by this.
+        location: ExtentLocation,
+        /// First block.
+        block: u8,
+        /// Blocks less one.
+        count_less_one: u8,
+        /// The trim's id.
+        id: WriteId,
+        /// Whose it is.
+        origin: Origin,
+    },
+    /// What a layer holds of some blocks becomes their content. What stands there of the row layer ends what all layers hold
+    /// of these blocks up to `through`, whether or not the log still tells of the row write.
+    Promote(LayerBlocks),
+    /// A layer holds some blocks no more.
+    End(LayerBlocks),
+    /// A block is held whose data were found damaged when they were to be written again. It stays held, as damaged.
+    HoldDamaged {
+        /// Whose data.
+        component: ComponentId,
+        /// Which MiB of it.
+        part: u32,
+        /// The layer, from 1 on.
+        layer: u8,
+        /// Where that MiB stands.
+        location: ExtentLocation,
+        /// The block.
+        block: u8,
+        /// The write's id.
+        id: WriteId,
+        /// CRC-32C of the data that are lost.
+        checksum: u32,
+    },
 }
 
 impl Record {
     /// Data blocks that follow in the batch.
     pub fn data_blocks(&self) -> u64 {
         match self {
-            Record::Write { checksums, .. } => checksums.len() as u64,
+            Record::Write { checksums, .. } | Record::Hold { checksums, .. } => checksums.len() as u64,
             Record::Direct { .. } | Record::Trim { .. } | Record::Free { .. } => 0,
             Record::Component { .. } | Record::ComponentGone { .. } | Record::PageIntent { .. } => 0,
             Record::Watermark { .. } | Record::Entry { .. } | Record::Hole { .. } => 0,
+            Record::HoldTrim { .. } | Record::HoldDamaged { .. } => 0,
+            Record::Promote(_) | Record::End(_) => 0,
         }
     }
 
@@ -232,7 +306,11 @@ impl Record {
             Record::Write { location, .. }
             | Record::Direct { location, .. }
             | Record::Trim { location, .. }
-            | Record::Free { location, .. } => location.member,
+            | Record::Free { location, .. }
+            | Record::Hold { location, .. }
+            | Record::HoldTrim { location, .. }
+            | Record::HoldDamaged { location, .. } => location.member,
+            Record::Promote(blocks) | Record::End(blocks) => blocks.member,
             Record::Component { member, .. }
             | Record::ComponentGone { member, .. }
             | Record::PageIntent { member, .. }
@@ -250,49 +328,71 @@ impl Record {
                 Some(self.member())
             }
             Record::Component { .. } | Record::ComponentGone { .. } => Some(self.member()),
+            Record::Hold { .. } | Record::HoldTrim { .. } | Record::HoldDamaged { .. } => Some(self.member()),
             Record::PageIntent { .. } | Record::Watermark { .. } => None,
             Record::Entry { .. } | Record::Hole { .. } => None,
+            Record::Promote(_) | Record::End(_) => None,
         }
     }
 
     /// The guest's change that it tells of, and whose component that is.
     pub fn window_entry(&self) -> Option<(ComponentId, WindowEntry)> {
-        let entry =
-            |tag, id, part, block, count, is_trim| WindowEntry { id, part, block, count, is_trim, tag };
+        let entry = |tag, id, (part, layer), (block, count), is_trim| WindowEntry {
+            id,
+            part,
+            layer,
+            block,
+            count,
+            is_trim,
+            tag,
+        };
         match self {
             Record::Write { component, part, block, id, origin: Origin::Guest(tag), checksums, .. } => {
-                Some((*component, entry(*tag, *id, *part, *block, checksums.len() as u16, false)))
+                let blocks = (*block, checksums.len() as u16);
+                Some((*component, entry(*tag, *id, (*part, 0), blocks, false)))
+            }
+            Record::Hold {
+                component, part, layer, block, id, origin: Origin::Guest(tag), checksums, ..
+            } => {
+                let blocks = (*block, checksums.len() as u16);
+                Some((*component, entry(*tag, *id, (*part, *layer), blocks, false)))
             }
             Record::Direct { component, part, id, origin: Origin::Guest(tag), .. } => {
-                Some((*component, entry(*tag, *id, *part, 0, 256, false)))
+                Some((*component, entry(*tag, *id, (*part, 0), (0, 256), false)))
             }
             Record::Trim {
                 component, part, block, count_less_one, id, origin: Origin::Guest(tag), ..
-            } => Some((*component, entry(*tag, *id, *part, *block, u16::from(*count_less_one) + 1, true))),
+            } => {
+                let blocks = (*block, u16::from(*count_less_one) + 1);
+                Some((*component, entry(*tag, *id, (*part, 0), blocks, true)))
+            }
+            Record::HoldTrim {
+                component,
+                part,
+                layer,
+                block,
+                count_less_one,
+                id,
+                origin: Origin::Guest(tag),
+                ..
+            } => {
+                let blocks = (*block, u16::from(*count_less_one) + 1);
+                Some((*component, entry(*tag, *id, (*part, *layer), blocks, true)))
+            }
             Record::Free { component, part, id, origin: Origin::Guest(tag), .. } => {
-                Some((*component, entry(*tag, *id, *part, 0, 256, true)))
+                Some((*component, entry(*tag, *id, (*part, 0), (0, 256), true)))
             }
             Record::Entry { component, entry, .. } => Some((*component, *entry)),
             Record::Write { .. } | Record::Direct { .. } | Record::Trim { .. } | Record::Free { .. } => None,
+            Record::Hold { .. } | Record::HoldTrim { .. } | Record::HoldDamaged { .. } => None,
             Record::Component { .. } | Record::ComponentGone { .. } => None,
             Record::PageIntent { .. } | Record::Watermark { .. } | Record::Hole { .. } => None,
+            Record::Promote(_) | Record::End(_) => None,
         }
     }
 
     /// Appends the record.
     pub fn encode(&self, w: &mut Writer) {
-        let location = |w: &mut Writer, kind: u8, location: ExtentLocation, a: u8, b: u8| {
-            w.u8(kind);
-            w.u8(location.member);
-            w.u8(a);
-            w.u8(b);
-            w.u32(location.extent);
-        };
-        let change = |w: &mut Writer, component: ComponentId, part: u32, id: WriteId| {
-            w.u64(component.0);
-            w.u32(part);
-            write_id(w, id);
-        };
         match self {
             Record::Write { component, part, location: at, block, id, origin, checksums } => {
                 assert!((1..=256).contains(&checksums.len()), "a write has 1 to 256 blocks");
@@ -340,13 +440,40 @@ impl Record {
                 let at = ExtentLocation { member: *member, extent: flags | u32::from(is_span) << 2 };
                 location(w, 9, at, entry.block, entry.count.saturating_sub(1) as u8);
                 // Releases that do not know spans take one for a mark, and look at its part.
-                change(w, *component, if is_span { 0 } else { entry.part }, entry.id);
+                change(w, *component, if is_span { 0 } else { layered(entry.part, entry.layer) }, entry.id);
                 w.u64(entry.tag.0);
             }
             Record::Hole { member, component, part, id } => {
                 location(w, 10, ExtentLocation { member: *member, extent: 0 }, 0, 0);
                 change(w, *component, *part, *id);
             }
+            Record::Hold { .. } | Record::HoldTrim { .. } | Record::HoldDamaged { .. } => self.encode_held(w),
+            Record::Promote(blocks) => blocks.encode(13, w),
+            Record::End(blocks) => blocks.encode(14, w),
+        }
+    }
+
+    /// Appends a record about what a layer holds.
+    fn encode_held(&self, w: &mut Writer) {
+        match self {
+            Record::Hold { component, part, layer, location: at, block, id, origin, checksums } => {
+                assert!((1..=256).contains(&checksums.len()), "a hold has 1 to 256 blocks");
+                location(w, 11 | origin.bit(), *at, *block, (checksums.len() - 1) as u8);
+                change(w, *component, layered(*part, *layer), *id);
+                origin.encode(w);
+                checksums.iter().for_each(|&checksum| w.u32(checksum));
+            }
+            Record::HoldTrim { component, part, layer, location: at, block, count_less_one, id, origin } => {
+                location(w, 12 | origin.bit(), *at, *block, *count_less_one);
+                change(w, *component, layered(*part, *layer), *id);
+                origin.encode(w);
+            }
+            Record::HoldDamaged { component, part, layer, location: at, block, id, checksum } => {
+                location(w, 15, *at, *block, 0);
+                change(w, *component, layered(*part, *layer), *id);
+                w.u32(*checksum);
+            }
+            _ => unreachable!("records of holds"),
         }
     }
 
@@ -382,6 +509,7 @@ impl Record {
                 let origin = origin(r);
                 Record::Free { component, part, location, id, origin }
             }
+            11 | 12 => Record::decode_held(r, kind, (location, a, b), origin)?,
             _ if is_copy => {
                 return Err(FormatError::Damaged("a log record of an unknown kind"));
             }
@@ -395,7 +523,8 @@ impl Record {
             }
             9 => {
                 let count = check_range(a, b)? as u16;
-                let (component, part, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
+                let (component, field, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
+                let (part, layer) = part_and_layer(field);
                 let (is_trim, is_mark) = (location.extent & 1 != 0, location.extent & 2 != 0);
                 let count = if is_mark { 0 } else { count };
                 let tag = RequestTag(r.u64());
@@ -405,14 +534,57 @@ impl Record {
                 }
                 let entry = match is_span {
                     true => WindowEntry::span(id, tag.0),
-                    false => WindowEntry { id, part, block: a, count, is_trim, tag },
+                    false => WindowEntry { id, part, layer, block: a, count, is_trim, tag },
                 };
                 Record::Entry { member, component, entry }
             }
             10 => Record::Hole { member, component: ComponentId(r.u64()), part: r.u32(), id: read_id(r) },
+            13 => Record::Promote(LayerBlocks::decode(member, (a, b), r)?),
+            14 => Record::End(LayerBlocks::decode(member, (a, b), r)?),
+            15 => Record::decode_held(r, kind, (location, a, b), origin)?,
             _ => return Err(FormatError::Damaged("a log record of an unknown kind")),
         })
     }
+
+    /// Reads what follows in a record about what a layer holds.
+    fn decode_held(
+        r: &mut Reader<'_>,
+        kind: u8,
+        (location, a, b): (ExtentLocation, u8, u8),
+        origin: impl FnOnce(&mut Reader<'_>) -> Origin,
+    ) -> Result<Record, FormatError> {
+        let (component, field, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
+        let (part, layer) = part_and_held_layer(field)?;
+        let count = check_range(a, b)?;
+        Ok(match kind {
+            11 => {
+                let origin = origin(r);
+                let checksums = (0..count).map(|_| r.u32()).collect();
+                Record::Hold { component, part, layer, location, block: a, id, origin, checksums }
+            }
+            12 => {
+                let origin = origin(r);
+                Record::HoldTrim { component, part, layer, location, block: a, count_less_one: b, id, origin }
+            }
+            _ => Record::HoldDamaged { component, part, layer, location, block: a, id, checksum: r.u32() },
+        })
+    }
+}
+
+/// What every record begins with.
+fn location(w: &mut Writer, kind: u8, location: ExtentLocation, a: u8, b: u8) {
+    w.u8(kind);
+    w.u8(location.member);
+    w.u8(a);
+    w.u8(b);
+    w.u32(location.extent);
+}
+
+/// What a change is about, and its id.
+fn change(w: &mut Writer, component: ComponentId, part: u32, id: WriteId) {
+    w.u64(component.0);
+    w.u32(part);
+    write_id(w, id);
 }
 
 impl Origin {
@@ -431,15 +603,6 @@ impl Origin {
         if let Origin::Guest(tag) = self {
             w.u64(tag.0);
         }
-    }
-}
-
-/// Blocks of a range from its first block and its count less one.
-fn check_range(block: u8, count_less_one: u8) -> Result<usize, FormatError> {
-    let count = count_less_one as usize + 1;
-    match block as usize + count <= BLOCKS_PER_EXTENT {
-        true => Ok(count),
-        false => Err(FormatError::Damaged("a record leaves its extent")),
     }
 }
 
@@ -626,8 +789,26 @@ mod tests {
             disk_label: b"disk".to_vec(),
         };
         let origin = Origin::Guest(RequestTag(0x5afe));
-        let entry = WindowEntry { id, part: 4, block: 255, count: 1, is_trim: true, tag: RequestTag(6) };
-        let mark = WindowEntry { id, part: 4, block: 0, count: 0, is_trim: true, tag: RequestTag::default() };
+        let blocks = LayerBlocks {
+            member: 1,
+            component,
+            part: 255 * 1024 - 1,
+            layer: 1,
+            block: 16,
+            count_less_one: 15,
+            through: id,
+        };
+        let entry =
+            WindowEntry { id, part: 4, layer: 3, block: 255, count: 1, is_trim: true, tag: RequestTag(6) };
+        let mark = WindowEntry {
+            id,
+            part: 4,
+            layer: 0,
+            block: 0,
+            count: 0,
+            is_trim: true,
+            tag: RequestTag::default(),
+        };
         vec![
             Record::Write {
                 component,
@@ -666,6 +847,39 @@ mod tests {
             Record::Entry { member: 1, component, entry: mark },
             Record::Entry { member: 1, component, entry: WindowEntry::span(id, 49_000) },
             Record::Hole { member: 1, component, part: 4, id },
+            Record::Hold {
+                component,
+                part: 4,
+                layer: 1,
+                location,
+                block: 7,
+                id,
+                origin,
+                checksums: smallvec::smallvec![1, 2],
+            },
+            Record::Hold {
+                component,
+                part: 4,
+                layer: 255,
+                location,
+                block: 7,
+                id,
+                origin: Origin::Copy,
+                checksums: smallvec::smallvec![3],
+            },
+            Record::HoldTrim {
+                component,
+                part: 4,
+                layer: 2,
+                location,
+                block: 0,
+                count_less_one: 255,
+                id,
+                origin,
+            },
+            Record::Promote(blocks),
+            Record::End(LayerBlocks { layer: 255, ..blocks }),
+            Record::HoldDamaged { component, part: 4, layer: 9, location, block: 255, id, checksum: 8 },
         ]
     }
 

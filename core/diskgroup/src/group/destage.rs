@@ -8,6 +8,7 @@ use super::Group;
 use crate::destage::{Depth, Item, LogRun, RestRun, Visited, log_runs};
 use crate::format::batch::{ExtentLocation, Origin, Record};
 use crate::format::page::Descriptor;
+use crate::index::Raised;
 use crate::io::Output;
 use crate::limits;
 use crate::log::BatchStart;
@@ -24,9 +25,15 @@ impl Group {
         self.destaging.drain();
     }
 
-    /// Whether nothing is left in the log that a restart would have to read.
+    /// Whether nothing is left in the log that a restart would have to read, but what layers hold.
     pub fn is_drained(&self) -> bool {
-        self.log.used_blocks() == 0 && self.is_idle() && self.checkpoint.is_idle()
+        let is_empty = self.log.used_blocks() == 0 || self.has_only_held();
+        is_empty && self.is_idle() && self.checkpoint.is_idle()
+    }
+
+    /// Whether all that the log has is held, and of that something is.
+    fn has_only_held(&self) -> bool {
+        !self.held.is_empty() && self.index.is_empty()
     }
 
     pub(super) fn advance_destaging(&mut self, out: &mut Vec<Output>) {
@@ -47,11 +54,15 @@ impl Group {
     fn begin_round(&mut self) {
         let tail = self.log.tail().max(self.destaging.reached());
         // A tail that stays because its move would gain too little: who waits for room has the rest destaged, which gains more.
-        let wants_room = self.destaging.is_held() && self.waits_for_log();
+        let may_gain = self.destaging.is_held() || !self.held.is_empty();
+        let wants_room = may_gain && self.waits_for_log();
+        let is_draining = self.destaging.is_draining() && !self.has_only_held();
         let wants_all = self.scarcity.wants_destaging()
-            || ((self.destaging.is_draining() || wants_room) && self.log.head() > tail)
+            || ((is_draining || wants_room) && self.log.head() > tail)
             || !self.is_destaged_for_leavers(tail);
-        let in_log = (self.log.head() - tail) * 100 / self.log.blocks();
+        // What is held stays in the log, wherever it stands.
+        let others = (self.log.head() - tail).saturating_sub(self.held.count() as u64);
+        let in_log = others * 100 / self.log.blocks();
         let fill = in_log.max(self.index.fill(self.log.blocks(), 100));
         if !wants_all && fill < limits::DESTAGE_START_PERCENT {
             return;
@@ -62,15 +73,21 @@ impl Group {
             true => head,
             false => self.log.start_at_or_after(tail + blocks, head),
         };
+        let queue = self.due_extents(boundary.position);
+        self.destaging.begin_round(boundary, queue, wants_all, self.now);
+    }
+
+    /// The extents of which the log has anything older than the boundary, in order.
+    pub(super) fn due_extents(&mut self, boundary: u64) -> Vec<ExtentLocation> {
         let mut queue = Vec::new();
         for index in 0..self.members.len() {
             if !self.members[index].is_in_service() {
                 self.index.drop_device(index);
                 continue;
             }
-            queue.extend(self.index.due(index, boundary.position));
+            queue.extend(self.index.due(index, boundary));
         }
-        self.destaging.begin_round(boundary, queue, wants_all, self.now);
+        queue
     }
 
     /// Where the next batch that is not yet stable begins.
@@ -113,7 +130,8 @@ impl Group {
             return self.need_page(location.member, page, PageWaiter::Destage(key), out);
         }
         let items = destage.due_items(&self.index);
-        let runs = log_runs(&items, self.log.blocks());
+        let missing = items.iter().filter(|item| item.is_missing()).map(|item| item.position);
+        let runs = log_runs(missing, self.log.blocks());
         let with_buffer = |run: LogRun| Some((run, self.own_pool.take((run.count * BLOCK_SIZE) as usize)?));
         let Some(reads) = runs.into_iter().map(with_buffer).collect::<Option<Vec<_>>>() else {
             return self.destaging.wait(key);
@@ -197,7 +215,7 @@ impl Group {
         let (page, _) = member.table.page_of(location.extent);
         member.table.mark_dirty(page);
         let descriptor = member.table.descriptor(location.extent).expect("the page of a destaging is pinned");
-        let (is_reset, direct) = self.index.take_whole(dirty_key);
+        let (is_reset, direct, raised) = self.index.take_whole(dirty_key);
         if is_reset {
             *descriptor = Descriptor::FREE;
         }
@@ -206,6 +224,10 @@ impl Group {
             for (block, checksum) in direct.checksums.iter().enumerate() {
                 descriptor.set(block, Some(*checksum), direct.id);
             }
+        }
+        for Raised { region, id, .. } in raised {
+            let version = &mut descriptor.regions[usize::from(region)];
+            *version = id.max(*version);
         }
         for item in items {
             let is_damaged = item.checksum.is_some() && item.data.is_none();
@@ -236,7 +258,8 @@ impl Group {
         let has_dirty = self.index.key_at(location).is_some();
         let Some(key) = self.components.key_of(owner.component) else { return };
         let Some(descriptor) = member.table.descriptor(location.extent) else { return };
-        if owner.is_free() || has_dirty || !descriptor.is_empty() {
+        let is_promised = self.held.touches(key, owner.part) && self.rules.hold(Rule::KeepPromisedSpace);
+        if owner.is_free() || has_dirty || is_promised || !descriptor.is_empty() {
             return;
         }
         let id = descriptor.write_id();
@@ -256,8 +279,9 @@ impl Group {
     }
 
     fn end_round_if_done(&mut self, out: &mut Vec<Output>) {
-        let Some(covers_all) = self.destaging.end_round_if_done(self.now) else { return };
-        if covers_all {
+        let Some(boundary) = self.destaging.visited() else { return };
+        let Some(boundary) = self.finish_sweep(boundary, out) else { return };
+        if self.destaging.end_round(boundary, self.now) {
             self.scarcity.settle_trims();
         }
         self.advance_checkpoint(out);

@@ -15,6 +15,8 @@ impl Group {
         match record {
             Record::Write { component, part, location, block, id, checksums, .. } => {
                 self.own(*location, *component, *part);
+                let first = u16::from(*block);
+                self.overtake_content(*component, *part, first..first + checksums.len() as u16);
                 let (owner, id) = self.version_over_hole(*component, *part, *id);
                 let entry = |index: usize, checksum: u32| IndexEntry {
                     id,
@@ -33,6 +35,8 @@ impl Group {
                 // In a log that has let go of the write before it, it alone tells whose extent that was, and since when
                 // there is nothing in it.
                 self.own(*location, *component, *part);
+                let first = u16::from(*block);
+                self.overtake_content(*component, *part, first..first + u16::from(*count_less_one) + 1);
                 let (owner, id) = self.version_over_hole(*component, *part, *id);
                 let entry = |index: u8| IndexEntry {
                     id,
@@ -51,6 +55,7 @@ impl Group {
                 let (owner, id) = self.version_over_hole(*component, *part, *id);
                 let direct = Direct { checksums: checksums.clone(), id, position: batch_position };
                 self.index.put_direct(*location, owner, direct);
+                self.relocate_held(*component, *part, *location);
             }
             Record::Free { component, part, location, id, .. } => {
                 self.disown(*location, batch_position);
@@ -66,6 +71,7 @@ impl Group {
                 self.note_hole(*component, entry.part, entry.id);
             }
             Record::PageIntent { .. } | Record::Entry { .. } => {}
+            _ => self.install_held(record, batch_position, data_position),
         }
         if let Some((component, entry)) = record.window_entry() {
             self.remember(component, entry, batch_position);
@@ -74,7 +80,7 @@ impl Group {
 
     /// The component's key with the part, and the version of what a change brings: no less than that of what made, or found, a hole there. A copy may bring a lesser
     /// id than a trim that it comes upon, and a write that had to wait may be older than a trim beside it.
-    fn version_over_hole(
+    pub(super) fn version_over_hole(
         &self,
         component: ComponentId,
         part: u32,
@@ -97,7 +103,7 @@ impl Group {
         self.members[component.member].table.mark_dirty(component.slot);
     }
 
-    fn own(&mut self, location: ExtentLocation, component: ComponentId, part: u32) {
+    pub(super) fn own(&mut self, location: ExtentLocation, component: ComponentId, part: u32) {
         self.members[location.member].owners[location.extent as usize] = Owner { component, part };
     }
 
@@ -117,10 +123,14 @@ impl Group {
             // A change made beside a promise, or replayed over a later page, must not take either back.
             record.promised = record.promised.max(before.promised);
             record.watermark = record.watermark.max(before.watermark);
+            let is_deleting = record.is_deleting;
             self.with_reservation(key, |component| {
                 component.record = record;
                 component.is_stable = true;
             });
+            if is_deleting {
+                self.held.drop_component(key);
+            }
             return;
         }
         if let Some(key) = holder {

@@ -21,10 +21,12 @@ impl Group {
         let key = self.components.insert(component);
         member.table.set_component(slot, Some(key));
         self.index.add_component(key);
+        self.held.add_component(key);
         key
     }
 
     pub(super) fn remove_component(&mut self, key: u32) {
+        self.held.drop_component(key);
         let component = self.components.remove(key);
         let member = &mut self.members[component.member];
         member.space.reserve(component.reserved_extents(), 0);

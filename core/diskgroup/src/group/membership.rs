@@ -71,6 +71,7 @@ impl Group {
         if self.log.tail() < position || !is_quiet || !is_clean || is_named {
             return false;
         }
+        self.drop_held_on(index);
         self.components.forget_device(index);
         self.index.drop_device(index);
         self.index.set_device(index, 0);

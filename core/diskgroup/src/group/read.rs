@@ -5,6 +5,8 @@
 //! the read starts over; if so, it is read once more, and only then is the block damaged.
 
 use super::Group;
+use super::hold::check_layer;
+use crate::held::PROMOTED_LAYER;
 use crate::index::{Dirty, Newest};
 use crate::io::{Completion, ComponentKey, Event, GroupError, Op, Output};
 use crate::limits;
@@ -27,25 +29,16 @@ enum Unknown {
 }
 
 impl Group {
-    #[expect(clippy::too_many_arguments, reason = "the fields of one input")]
-    pub(super) fn read(
-        &mut self,
-        op: Op,
-        component: ComponentKey,
-        part: u32,
-        block: u16,
-        count: u16,
-        verify: bool,
-        out: &mut Vec<Output>,
-    ) {
+    pub(super) fn read(&mut self, op: Op, range: BlockRange, verify: bool, out: &mut Vec<Output>) {
+        let BlockRange { component, part, layer, block, count } = range;
+        check_layer(layer);
         assert!(
             count >= 1 && block as usize + count as usize <= BLOCKS_PER_EXTENT,
             "a read lies within its part"
         );
-        if let Err(error) = self.check_component(component.0, part) {
+        if let Err(error) = self.check_component(component, part) {
             return out.push(Output::Done { op, result: Err(error) });
         }
-        let range = BlockRange { component: component.0, part, block, count };
         let key = self.reads.begin(ReadState::new(op, range, verify));
         self.start_read(key, out);
     }
@@ -77,7 +70,7 @@ impl Group {
     /// Where each of the blocks stands.
     fn look_up(
         &mut self,
-        BlockRange { component, part, block, count }: BlockRange,
+        BlockRange { component, part, layer, block, count }: BlockRange,
         locations: &mut SmallVec<[BlockLocation; 4]>,
     ) -> Result<(), Unknown> {
         let index = self.components[component].member;
@@ -90,8 +83,16 @@ impl Group {
             return Ok(());
         };
         let dirty = self.index.of(component, part);
+        let held = self.held.of(component, part);
         let mut descriptor = None;
         for block in block..block + count {
+            if let Some(entry) = held.and_then(|held| held.read(block as u8, layer)) {
+                locations.push(match entry.newest {
+                    Newest::Data => BlockLocation::Log { position: entry.position, checksum: entry.checksum },
+                    Newest::Trim => BlockLocation::Hole,
+                });
+                continue;
+            }
             if let Some(entry) = dirty.and_then(|dirty| dirty.find(block as u8)) {
                 locations.push(match entry.newest {
                     Newest::Data => BlockLocation::Log { position: entry.position, checksum: entry.checksum },
@@ -260,12 +261,15 @@ impl Group {
             return Some(Err(error));
         }
         let mut locations = SmallVec::new();
-        let range = BlockRange { component: component.0, part, block: 0, count: BLOCKS_PER_EXTENT as u16 };
+        let (component, layer, count) = (component.0, PROMOTED_LAYER, BLOCKS_PER_EXTENT as u16);
+        let range = BlockRange { component, part, layer, block: 0, count };
         match self.look_up(range, &mut locations) {
             Ok(()) => {
+                let held = self.held.of(component, part);
                 let mut allocated = [false; BLOCKS_PER_EXTENT];
-                for (bit, location) in allocated.iter_mut().zip(&locations) {
-                    *bit = *location != BlockLocation::Hole;
+                for (block, location) in locations.iter().enumerate() {
+                    let is_backed = held.and_then(|held| held.is_backed(block as u8));
+                    allocated[block] = is_backed.unwrap_or(*location != BlockLocation::Hole);
                 }
                 Some(Ok(allocated))
             }

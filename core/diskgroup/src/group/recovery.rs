@@ -277,6 +277,9 @@ impl Group {
         match record {
             Record::Write { location, .. }
             | Record::Trim { location, .. }
+            | Record::Hold { location, .. }
+            | Record::HoldTrim { location, .. }
+            | Record::HoldDamaged { location, .. }
             | Record::Free { location, .. } => extent(location.member, location.extent),
             Record::Direct { location, replaced, .. } => {
                 extent(location.member, location.extent)
@@ -288,6 +291,7 @@ impl Group {
             // These may speak of a device that has left the group since; nothing follows from it then.
             Record::PageIntent { .. } | Record::Watermark { .. } => true,
             Record::Entry { .. } | Record::Hole { .. } => true,
+            Record::Promote(_) | Record::End(_) => true,
         }
     }
 
@@ -321,7 +325,7 @@ impl Group {
             return self.look_beyond(out);
         };
         let sums = |record: &Record| match record {
-            Record::Write { checksums, .. } => checksums.to_vec(),
+            Record::Write { checksums, .. } | Record::Hold { checksums, .. } => checksums.to_vec(),
             _ => Vec::new(),
         };
         let checksums: Vec<u32> = last.records.iter().flat_map(sums).collect();
@@ -440,6 +444,7 @@ impl Group {
         }
         self.members.forget_failed_leavers();
         self.components.end_recovery();
+        self.recover_held();
         // Trims replayed may leave extents empty; a destaging round will tell.
         self.scarcity.note_trim();
         self.phase = Phase::Open;
@@ -461,11 +466,11 @@ impl Group {
         member.table.forget(page);
         let first = (page - slots) * DESCRIPTORS_PER_PAGE as u32;
         for extent in first..(first + DESCRIPTORS_PER_PAGE as u32).min(member.owners.len() as u32) {
-            let member = &mut self.members[index];
             let location = ExtentLocation { member: index, extent };
-            if self.index.at(location).is_some_and(Dirty::tells_owner) {
+            if self.index.at(location).is_some_and(Dirty::tells_owner) || self.holds_for(location) {
                 continue;
             }
+            let member = &mut self.members[index];
             member.owners[extent as usize] = Owner { component: Descriptor::LOST.component, part: 0 };
             self.index.drop_at(location);
         }

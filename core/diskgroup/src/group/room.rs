@@ -21,10 +21,27 @@ impl Group {
     /// Whether a guest's record fits: beside the room in the log, it must leave some to the group, and the index must
     /// not outgrow its bound.
     pub(super) fn has_guest_room(&self, blocks: u64) -> bool {
-        let reserve = limits::log_blocks_reserved(self.log.blocks()) + self.checkpoint_room();
+        self.has_room_for_records(1, blocks, blocks)
+    }
+
+    /// The same for several records with so many blocks of data, which put so many entries into the index.
+    pub(super) fn has_room_for_records(&self, records: usize, blocks: u64, entries: u64) -> bool {
+        let own = limits::log_blocks_reserved(self.log.blocks());
+        let reserve = own + self.checkpoint_room() + self.carry_room();
         !self.buffer.has_records_waiting()
-            && self.index.has_room(blocks, self.log.blocks())
-            && self.has_room(WRITE_RECORD_SIZE + blocks as usize * 4, blocks, reserve)
+            && self.index.has_room(entries, self.log.blocks())
+            && self.has_room(records * WRITE_RECORD_SIZE + blocks as usize * 4, blocks, reserve)
+    }
+
+    /// Log blocks that it takes at most to write again what is held in the oldest batch, so that the tail can pass that.
+    fn carry_room(&self) -> u64 {
+        let blocks = (self.held.count() as u64).min(limits::batch_blocks_max(self.log.blocks()));
+        if blocks == 0 {
+            return 0;
+        }
+        // Each of its batches has a header of one block with a copy, and one may have to go to the start of the ring.
+        let batches = blocks.div_ceil(limits::CARRIED_BLOCKS_MAX as u64);
+        blocks + 2 * batches + limits::CARRIED_BLOCKS_MAX as u64 + 2
     }
 
     /// Log blocks that the next checkpoint takes at most.

@@ -7,6 +7,7 @@ use super::Group;
 use crate::compute::{Computation, ComputeId, Task};
 use crate::format::batch::ExtentLocation;
 use crate::format::page::{Copy, Descriptor, PAGE_SIZE, Page, PageContent};
+use crate::held::HeldEntry;
 use crate::index::{IndexEntry, Newest};
 use crate::io::{Event, Output};
 use crate::requests::Purpose;
@@ -140,7 +141,13 @@ impl Group {
             (entry.newest == Newest::Data).then_some(LogBlock { block, position, checksum })
         };
         let dirty = self.index.at(self.scrub.location());
-        let queue = dirty.map_or(Vec::new(), |dirty| dirty.entries().iter().filter_map(in_log).collect());
+        let mut queue: Vec<LogBlock> =
+            dirty.map_or(Vec::new(), |dirty| dirty.entries().iter().filter_map(in_log).collect());
+        queue.extend(
+            self.held_at(self.scrub.location())
+                .filter(|entry| entry.newest == Newest::Data)
+                .map(|&HeldEntry { block, position, checksum, .. }| LogBlock { block, position, checksum }),
+        );
         self.scrub_next_in_log(queue, false, out);
     }
 
@@ -164,7 +171,8 @@ impl Group {
         let ExtentLocation { member, extent } = self.scrub.location();
         let owner = self.members[member].owners[extent as usize];
         let entry = self.index.at(self.scrub.location()).and_then(|dirty| dirty.find(read.block));
-        let is_current = entry.is_some_and(|entry| entry.position == read.position);
+        let is_current = entry.is_some_and(|entry| entry.position == read.position)
+            || self.held_at(self.scrub.location()).any(|entry| entry.position == read.position);
         let is_bad = is_current && (!unreadable.is_empty() || crc32c(buffer) != read.checksum);
         if is_bad && !is_retry {
             return self.scrub_next_in_log(queue, true, out);

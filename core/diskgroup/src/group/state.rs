@@ -24,14 +24,16 @@ impl Group {
                 + member.owners.len() * 21
                 + member.table.page_count() * 16
         };
-        let memory =
-            self.members.iter().map(|(_, member)| tables(member)).sum::<usize>() + self.index.memory_bytes();
+        let memory = self.members.iter().map(|(_, member)| tables(member)).sum::<usize>()
+            + self.index.memory_bytes()
+            + self.held.memory_bytes();
         GroupState {
             is_open: matches!(self.phase, Phase::Open),
             members: self.members.iter().map(|(_, member)| self.member_state(member, now)).collect(),
             log_bytes: self.log.blocks() * BLOCK_SIZE,
             log_used_bytes: self.log.used_blocks() * BLOCK_SIZE,
             destage_pending_bytes: self.index.entry_count() as u64 * BLOCK_SIZE,
+            held_bytes: self.held.count() as u64 * BLOCK_SIZE,
             congestion: self.congestion(),
             memory_bytes: memory as u64,
             counters: self.counters,

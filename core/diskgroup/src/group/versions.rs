@@ -76,8 +76,16 @@ impl Group {
                 let region = &mut regions[entry.block as usize / BLOCKS_PER_REGION];
                 *region = entry.id.max(*region);
             }
+            for raised in dirty.raised() {
+                let region = &mut regions[usize::from(raised.region)];
+                *region = raised.id.max(*region);
+            }
         }
         regions.iter_mut().filter(|region| **region == WriteId::default()).for_each(|region| *region = hole);
+        for entry in self.held.of(component, part).map_or(&[][..], |held| held.entries()) {
+            let region = &mut regions[entry.block as usize / BLOCKS_PER_REGION];
+            *region = entry.id.max(*region);
+        }
         Ok(Versions::Regions(Box::new(regions)))
     }
 }

@@ -91,6 +91,7 @@ impl Group {
                 false => window.hear(watermark, from_epoch),
             });
         }
+        self.held.watermark_moved();
         let state = &self.components[component.0];
         match op {
             Some(op) if state.record.watermark >= watermark => {

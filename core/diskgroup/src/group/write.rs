@@ -4,33 +4,49 @@
 //! lack of either. Nothing takes effect, for readers or for tables, before its batch is stable: see `install`.
 
 use super::copy::Whole;
+use super::hold::{NewHold, check_layer, check_range};
 use super::{Group, Phase};
 use crate::buffer::{BatchWrite, Undone};
 use crate::component::Component;
 use crate::format::batch::{ExtentLocation, Origin, Record, WindowEntry};
 use crate::index::Dirty;
-use crate::io::{Completion, ComponentKey, GroupError, Op, Output};
+use crate::io::{Completion, ComponentKey, GroupError, LayerRanges, Op, Output};
 use crate::requests::Purpose;
 use crate::rules::Rule;
 use crate::space::Claim;
-use crate::work::{Change, OwnRecord, Then, Work, checksums, fail};
+use crate::work::{Change, OwnRecord, Target, Then, Work, checksums, fail};
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE};
 use smallvec::SmallVec;
 
 impl Group {
     /// Takes a write in whose data, if it came with checksums, is as it was where it entered.
-    pub(super) fn write(&mut self, change: Change, data: Buffers, expected: &[u32], out: &mut Vec<Output>) {
+    pub(super) fn write(
+        &mut self,
+        change: Change,
+        data: Buffers,
+        (expected, ends): (&[u32], LayerRanges),
+        out: &mut Vec<Output>,
+    ) {
         let checksums = checksums(&data);
         let blocks = checksums.len();
         assert!(blocks >= 1 && change.block as usize + blocks <= 256, "a write lies within its part");
+        check_layer(change.layer);
+        ends.iter().for_each(check_range);
         if !expected.is_empty() && *expected != *checksums {
             return out.push(Output::Done { op: change.op, result: Err(GroupError::Damaged) });
         }
         if change.origin == Origin::Copy {
             self.counters.copied_bytes += blocks as u64 * BLOCK_SIZE;
         }
-        self.submit(Work::Write { change, data, checksums }, out);
+        self.submit(Work::Write { change, data, checksums, ends }, out);
+    }
+
+    /// Takes a trim in.
+    pub(super) fn trim(&mut self, change: Change, count: u16, out: &mut Vec<Output>) {
+        assert!(change.block + count <= 256, "a trim lies within its part");
+        check_layer(change.layer);
+        self.submit(Work::Trim { change, count }, out);
     }
 
     /// Takes guest work in, in order.
@@ -76,7 +92,7 @@ impl Group {
             fail(&work, GroupError::DeviceLost, out);
             return None;
         }
-        let Change { component, part, .. } = *work.change();
+        let Target { component, part, .. } = work.target();
         if let Err(error) = self.check_component(component, part) {
             fail(&work, error, out);
             return None;
@@ -85,9 +101,21 @@ impl Group {
             self.exclusive.park((component, part), work);
             return None;
         }
+        if !self.decide_rows(&work) {
+            return Some(work);
+        }
         match work {
-            Work::Write { change, data, checksums } => self.accept_write(change, data, checksums, out),
+            Work::Write { change, data, checksums, ends } if change.layer > 0 => {
+                self.accept_hold(change, NewHold::Data(data, checksums), ends, out)
+            }
+            Work::Trim { change, count } if change.layer > 0 && count > 0 => {
+                self.accept_hold(change, NewHold::Trim(count), LayerRanges::new(), out)
+            }
+            Work::Write { change, data, checksums, ends } => {
+                self.accept_write(change, data, (checksums, ends), out)
+            }
             Work::Trim { change, count } => self.accept_trim(change, count, out),
+            Work::Order { target, order, ranges } => self.accept_order(target, order, ranges, out),
         }
     }
 
@@ -111,14 +139,14 @@ impl Group {
         &mut self,
         change: Change,
         data: Buffers,
-        checksums: SmallVec<[u32; 2]>,
+        (checksums, ends): (SmallVec<[u32; 2]>, LayerRanges),
         out: &mut Vec<Output>,
     ) -> Option<Work> {
         let change = self.not_lessened(change, checksums.len() as u16);
-        let Change { op, component, part, block, id, origin } = change;
+        let Change { op, component, part, block, id, origin, .. } = change;
         let blocks = checksums.len();
-        let mapped = self.index.extent_of(component, part);
-        if blocks == BLOCKS_PER_EXTENT {
+        // A write that ends something goes through the log, for both must be in one batch.
+        if blocks == BLOCKS_PER_EXTENT && ends.is_empty() {
             match self.whole(change) {
                 Whole::At(id) => {
                     if let Some(extent) = self.allocate(component) {
@@ -127,29 +155,20 @@ impl Group {
                     }
                 }
                 Whole::Needs { member, page } => {
-                    self.hold_copy((member, page), Work::Write { change, data, checksums }, out);
+                    self.hold_copy((member, page), Work::Write { change, data, checksums, ends }, out);
                     return None;
                 }
                 Whole::Unknown => {}
             }
         }
-        if !self.has_guest_room(blocks as u64) {
-            return Some(Work::Write { change, data, checksums });
+        if !self.has_room_for_records(1 + ends.len(), blocks as u64, blocks as u64) {
+            return Some(Work::Write { change, data, checksums, ends });
         }
-        let extent = match mapped {
-            Some(extent) => extent,
-            None => match self.allocate(component) {
-                Some(extent) => {
-                    self.map(component, part, extent);
-                    extent
-                }
-                None => {
-                    self.starve(Work::Write { change, data, checksums }, out);
-                    return None;
-                }
-            },
+        let Some(location) = self.take_location(component, part) else {
+            self.starve(Work::Write { change, data, checksums, ends }, out);
+            return None;
         };
-        let location = ExtentLocation { member: self.components[component].member, extent };
+        self.push_ends((component, part), &ends, out);
         self.index.accept((component, part), location);
         let component = self.components[component].record.id;
         let record = Record::Write { component, part, location, block: block as u8, id, origin, checksums };
@@ -157,13 +176,14 @@ impl Group {
         None
     }
 
-    fn accept_trim(&mut self, change: Change, count: u16, out: &mut Vec<Output>) -> Option<Work> {
+    pub(super) fn accept_trim(&mut self, change: Change, count: u16, out: &mut Vec<Output>) -> Option<Work> {
         let change = self.not_lessened(change, count);
-        let Change { op, component: key, part, block, id, origin } = change;
+        let Change { op, component: key, part, layer, block, id, origin } = change;
         let Component { member, ref record, .. } = self.components[key];
         let component = record.id;
         let mapped = self.index.extent_of(key, part).filter(|_| count > 0);
-        let frees = count as usize == BLOCKS_PER_EXTENT && origin != Origin::Copy;
+        let is_whole = count as usize == BLOCKS_PER_EXTENT;
+        let frees = is_whole && origin != Origin::Copy && !self.held.touches(key, part);
         let entries = if mapped.is_some() && !frees { u64::from(count) } else { 0 };
         if !self.has_guest_room(entries) {
             return Some(Work::Trim { change, count });
@@ -177,7 +197,7 @@ impl Group {
             // Nothing changes, but that there was such a trim may be asked for, and what is copied over it counts as it does.
             None => {
                 let Origin::Guest(tag) = origin else { unreachable!("copies are done") };
-                let entry = WindowEntry { id, part, block: block as u8, count, is_trim: true, tag };
+                let entry = WindowEntry { id, part, layer, block: block as u8, count, is_trim: true, tag };
                 Record::Entry { member, component, entry }
             }
             Some(location) if frees => {
@@ -244,6 +264,19 @@ impl Group {
         }
     }
 
+    /// Where a part stands; it gets an extent if it has none.
+    pub(super) fn take_location(&mut self, component: u32, part: u32) -> Option<ExtentLocation> {
+        let extent = match self.index.extent_of(component, part) {
+            Some(extent) => extent,
+            None => {
+                let extent = self.allocate(component)?;
+                self.map(component, part, extent);
+                extent
+            }
+        };
+        Some(ExtentLocation { member: self.components[component].member, extent })
+    }
+
     /// An extent for a component: from its own reservation, else from what nobody has reserved.
     fn allocate(&mut self, component: u32) -> Option<u32> {
         let component = &self.components[component];
@@ -277,11 +310,11 @@ impl Group {
     }
 
     /// No extent is free. Waits if trims or frees under way may bring some, else says so.
-    fn starve(&mut self, work: Work, out: &mut Vec<Output>) {
+    pub(super) fn starve(&mut self, work: Work, out: &mut Vec<Output>) {
         if self.scarcity.may_end() {
             self.scarcity.wait(work);
         } else {
-            let member = self.components[work.change().component].member;
+            let member = self.components[work.target().component].member;
             let has_lost = self.members[member].lost_extents > 0;
             fail(&work, if has_lost { GroupError::Damaged } else { GroupError::NoSpace }, out);
         }
@@ -326,6 +359,7 @@ impl Group {
             position += record.data_blocks();
             self.index.retain(data_position, &data);
             let answer = self.live_effects(&record, out);
+            self.layer_record_is_stable(&record);
             self.install(&record, sealed.start.position, data_position);
             if !self.rules.hold(Rule::AcknowledgeOnlyStable) && matches!(record, Record::Write { .. }) {
                 continue;
@@ -383,6 +417,11 @@ impl Group {
             }
             Record::ComponentGone { .. } | Record::PageIntent { .. } => {}
             Record::Watermark { .. } | Record::Entry { .. } | Record::Hole { .. } => {}
+            Record::Hold { location, .. }
+            | Record::HoldTrim { location, .. }
+            | Record::HoldDamaged { location, .. } => self.index.accepted_is_stable(*location),
+            // What they were about may leave an extent empty.
+            Record::Promote(_) | Record::End(_) => self.scarcity.note_trim(),
         }
         Completion::Done
     }
@@ -452,12 +491,12 @@ impl Group {
         let lost = |op| Output::Done { op, result: Err(GroupError::DeviceLost) };
         let Undone { gathered, waiting, records } = self.buffer.take_all();
         out.extend(gathered.into_iter().map(lost));
-        let guests = self.exclusive.take_parked().chain(waiting).map(|work| work.change().op);
+        let guests = self.exclusive.take_parked().chain(waiting).map(|work| work.target().op);
         out.extend(guests.map(lost));
         out.extend(records.into_iter().filter_map(|record| record.op).map(lost));
-        out.extend(self.scarcity.take_starved().into_iter().map(|work| lost(work.change().op)));
+        out.extend(self.scarcity.take_starved().into_iter().map(|work| lost(work.target().op)));
         out.extend(self.directs.drain().filter_map(|record| record.op).map(lost));
-        out.extend(self.copies_held.drain().map(|work| lost(work.change().op)));
+        out.extend(self.copies_held.drain().map(|work| lost(work.target().op)));
         out.extend(self.reads.take_all().into_iter().map(lost));
         for question in self.changed.drain() {
             out.push(Output::Done { op: question.op(), result: Err(GroupError::DeviceLost) });
@@ -468,6 +507,7 @@ impl Group {
     /// A capacity device is lost: what only it could still do is dropped, so that the log does not wait for it.
     pub(super) fn fail_member_work(&mut self, member: u8, out: &mut Vec<Output>) {
         self.index.drop_device(member);
+        self.drop_held_on(member);
         self.members[member].table.forget_dirty();
         self.members[member].is_unsynced = false;
         self.fail_page_waiters(member, out);

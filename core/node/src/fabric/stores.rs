@@ -8,7 +8,7 @@ use crate::node::{Node, Waiter};
 use base::units::BLOCKS_PER_EXTENT;
 use base::{ComponentId, Instant};
 use diskgroup::format::page::ComponentRecord;
-use diskgroup::{Completion, ComponentKey, Group, GroupError, Input};
+use diskgroup::{Completion, ComponentKey, Group, GroupError, Input, LayerRanges};
 use replication::components::{Store, StoreOp, Stored};
 use wire::{EntryKind, NewComponent, Refusal};
 
@@ -32,7 +32,7 @@ impl Node {
             return out.push(Output::Fabric(FabricOutput::Component { token, answer }));
         };
         let count = BLOCKS_PER_EXTENT as u16;
-        let read = |op| Input::Read { op, component: key, part, block: 0, count, verify: true };
+        let read = |op| Input::Read { op, component: key, part, layer: 0, block: 0, count, verify: true };
         self.ask(group, Waiter::Inspection { token }, read, out);
         self.pump(out);
     }
@@ -97,18 +97,28 @@ impl Node {
                 self.ask(group, waiter, |op| Input::Promise { op, component: key, epoch }, out);
             }
             Store::Write { id, kind, part, block, data, checksums } => {
-                let origin = origin(kind);
-                let write =
-                    |op| Input::Write { op, component: key, part, block, data, id, origin, checksums };
+                let (layer, origin, ends) = (0, origin(kind), LayerRanges::new());
+                let write = |op| Input::Write {
+                    op,
+                    component: key,
+                    part,
+                    layer,
+                    block,
+                    data,
+                    id,
+                    origin,
+                    checksums,
+                    ends,
+                };
                 self.ask(group, waiter, write, out);
             }
             Store::Trim { id, kind, part, block, count } => {
                 let origin = origin(kind);
-                let trim = |op| Input::Trim { op, component: key, part, block, count, id, origin };
+                let trim = |op| Input::Trim { op, component: key, part, layer: 0, block, count, id, origin };
                 self.ask(group, waiter, trim, out);
             }
             Store::Read { part, block, count, verify } => {
-                let read = |op| Input::Read { op, component: key, part, block, count, verify };
+                let read = |op| Input::Read { op, component: key, part, layer: 0, block, count, verify };
                 self.ask(group, waiter, read, out);
             }
             Store::Changed { since, from_part } => {

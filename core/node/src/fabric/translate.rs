@@ -78,7 +78,8 @@ pub(crate) fn versions((part, versions): (u32, diskgroup::Versions)) -> PartVers
 
 pub(crate) fn refusal(error: GroupError) -> Refusal {
     match error {
-        GroupError::NoSpace => Refusal::NoSpace,
+        // Nothing is held beside content yet.
+        GroupError::NoSpace | GroupError::Full => Refusal::NoSpace,
         GroupError::Damaged => Refusal::Damaged,
         GroupError::DeviceLost => Refusal::DeviceLost,
         GroupError::NoComponent => Refusal::NoComponent,

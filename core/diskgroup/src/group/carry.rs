@@ -1,0 +1,222 @@
+//! Carrying held blocks forward: at the end of a destaging round, those that stand in the part of the log which the round was about are
+//! written again, so that the tail can pass them (docs/design/0042).
+//!
+//! Blocks that are promoted meanwhile are destaged before the round ends. So when it has ended, nothing needs the log
+//! before its boundary. Where the log has no room for all of it, the round ends at the oldest block that is left.
+
+use super::Group;
+use crate::carry::Carried;
+use crate::destage::{LogRun, log_runs};
+use crate::format::batch::{ExtentLocation, Origin, Record};
+use crate::held::{HeldEntry, PROMOTED_LAYER};
+use crate::index::{Dirty, Newest};
+use crate::io::Output;
+use crate::limits;
+use crate::log::BatchStart;
+use crate::requests::Purpose;
+use crate::rules::Rule;
+use crate::unreadable::{BadBlocks, ReadRequest};
+use crate::work::WRITE_RECORD_SIZE;
+use base::Buffer;
+use base::request::Buffers;
+use base::units::BLOCK_SIZE;
+
+impl Group {
+    /// Whether a round that has visited all its extents may end, and how far the tail may go then.
+    pub(super) fn finish_sweep(&mut self, boundary: BatchStart, out: &mut Vec<Output>) -> Option<BatchStart> {
+        if self.held.take_settled() {
+            let due = self.due_extents(boundary.position);
+            if !due.is_empty() {
+                self.destaging.extend_round(due);
+                return None;
+            }
+        }
+        if !self.rules.hold(Rule::CarryHeld) {
+            return Some(boundary);
+        }
+        if !self.held.is_empty() && !self.carry_forward(boundary, out) {
+            return None;
+        }
+        self.carrying.end();
+        Some(self.passable(boundary))
+    }
+
+    /// How far the tail may go by what is held.
+    fn passable(&self, boundary: BatchStart) -> BatchStart {
+        match self.held.oldest() {
+            Some(oldest) if oldest < boundary.position => self.log.start_of(oldest),
+            Some(_) | None => boundary,
+        }
+    }
+
+    /// Writes held blocks again, as far as it can be done now. Says whether nothing is left to do, or to wait for.
+    fn carry_forward(&mut self, boundary: BatchStart, out: &mut Vec<Output>) -> bool {
+        let eighth = self.log.start_at_or_after(self.log.tail() + self.log.blocks() / 8, boundary);
+        let boundary = boundary.position.min(eighth.position);
+        let held = &self.held;
+        self.carrying.begin(|| held.parts_before(boundary));
+        self.carrying.waits_for_memory = false;
+        let mut looked_at = 0;
+        loop {
+            if self.carrying.is_reading() {
+                return false;
+            }
+            if let Some(part) = self.carrying.ready_part() {
+                if self.must_wait(part) {
+                    return false;
+                }
+                if !self.push_chunk(part) {
+                    return self.is_out_of_room();
+                }
+                continue;
+            }
+            let Some(part) = self.carrying.next_part() else { return true };
+            let due = self.due_blocks(part, boundary);
+            if due.is_empty() {
+                self.carrying.part_done();
+                looked_at = 0;
+            } else if self.must_wait(part) {
+                self.carrying.part_waits();
+                looked_at += 1;
+                if looked_at >= self.carrying.parts_left() {
+                    return false;
+                }
+            } else if !self.begin_chunk(part, due, out) {
+                self.carrying.waits_for_memory = true;
+                return false;
+            }
+        }
+    }
+
+    /// What is held of a part before the boundary, as far as it goes into one batch.
+    fn due_blocks(&self, (component, part): (u32, u32), boundary: u64) -> Vec<Carried> {
+        let entries = self.held.of(component, part).map_or(&[][..], |held| held.entries());
+        let due = entries.iter().filter(|entry| entry.position < boundary);
+        let carried = |entry: &HeldEntry| {
+            let data = match entry.newest {
+                Newest::Data => self.index.retained(entry.position).cloned(),
+                Newest::Trim => None,
+            };
+            Carried { entry: *entry, data }
+        };
+        due.take(limits::CARRIED_BLOCKS_MAX).map(carried).collect()
+    }
+
+    /// Whether records about a part are on their way whose effect decides what is held, or where the part stands.
+    fn must_wait(&self, part: (u32, u32)) -> bool {
+        let Some(held) = self.held.of(part.0, part.1) else { return false };
+        let is_promoted = |entry: &HeldEntry| entry.layer == PROMOTED_LAYER;
+        let has_promoted = held.entries().iter().any(is_promoted);
+        held.is_pending()
+            || self.exclusive.is_held(part)
+            || (has_promoted && self.index.of(part.0, part.1).is_some_and(Dirty::is_pending))
+    }
+
+    /// Reads blocks that are not in memory. False, with nothing done, if memory is short.
+    fn begin_chunk(&mut self, part: (u32, u32), blocks: Vec<Carried>, out: &mut Vec<Output>) -> bool {
+        let is_missing = |one: &&Carried| one.entry.newest == Newest::Data && one.data.is_none();
+        let mut missing: Vec<u64> = blocks.iter().filter(is_missing).map(|one| one.entry.position).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        let runs = log_runs(missing.into_iter(), self.log.blocks());
+        let with_buffer = |run: LogRun| Some((run, self.own_pool.take((run.count * BLOCK_SIZE) as usize)?));
+        let Some(reads) = runs.into_iter().map(with_buffer).collect::<Option<Vec<_>>>() else { return false };
+        self.carrying.begin_chunk(part, blocks, reads.len());
+        for (run, buffer) in reads {
+            let purpose = Purpose::CarryRead { run, buffer: buffer.clone() };
+            let request = ReadRequest { offset: self.log_offset(run.position), buffer, gentle: true };
+            self.issue_read(0, purpose, request, out);
+        }
+        true
+    }
+
+    pub(super) fn carry_read_done(
+        &mut self,
+        run: LogRun,
+        buffer: &Buffer,
+        result: Result<BadBlocks, ()>,
+        out: &mut Vec<Output>,
+    ) {
+        let bad = result.expect("a failed log device closes the group");
+        let ((component, part), damaged) = self.carrying.read_done(run, buffer, &bad);
+        let Some(component) = self.components.get(component).map(|found| found.record.id) else { return };
+        for block in damaged {
+            self.note_damage(0, component, part, u16::from(block), out);
+        }
+    }
+
+    /// Puts the blocks that were read into the next batch, but what is not held any more. False, with nothing done, if there is no
+    /// room.
+    fn push_chunk(&mut self, part: (u32, u32)) -> bool {
+        let records = limits::CARRIED_BLOCKS_MAX * WRITE_RECORD_SIZE;
+        let reserve = self.checkpoint_room() + limits::log_blocks_reserved(self.log.blocks());
+        if !self.has_room(records, limits::CARRIED_BLOCKS_MAX as u64, reserve) {
+            return false;
+        }
+        let mut blocks = self.carrying.take_chunk();
+        let Some(held) = self.held.of(part.0, part.1) else { return true };
+        let is_held = |one: &Carried| {
+            let stands = |entry: &HeldEntry| {
+                (entry.position, entry.block, entry.layer)
+                    == (one.entry.position, one.entry.block, one.entry.layer)
+            };
+            held.entries().iter().any(stands)
+        };
+        blocks.retain(is_held);
+        let Some(extent) = self.index.extent_of(part.0, part.1) else { return true };
+        blocks.sort_by_key(|one| (one.entry.layer, one.entry.block));
+        let location = ExtentLocation { member: self.components[part.0].member, extent };
+        for run in blocks.chunk_by(|one, next| continues(one, next)) {
+            self.push_carried(part, location, run);
+        }
+        true
+    }
+
+    /// Puts blocks side by side into the next batch.
+    fn push_carried(&mut self, (key, part): (u32, u32), location: ExtentLocation, run: &[Carried]) {
+        let HeldEntry { id, checksum, block, layer, newest, .. } = run[0].entry;
+        let component = self.components[key].record.id;
+        let (origin, is_content) = (Origin::Copy, layer == PROMOTED_LAYER);
+        let is_damaged = newest == Newest::Data && run[0].data.is_none();
+        let checksums = run.iter().map(|one| one.entry.checksum).collect();
+        let count_less_one = (run.len() - 1) as u8;
+        let record = match newest {
+            Newest::Data if is_damaged => {
+                Record::HoldDamaged { component, part, layer, location, block, id, checksum }
+            }
+            Newest::Data if is_content => {
+                Record::Write { component, part, location, block, id, origin, checksums }
+            }
+            Newest::Trim if is_content => {
+                Record::Trim { component, part, location, block, count_less_one, id, origin }
+            }
+            Newest::Data => Record::Hold { component, part, layer, location, block, id, origin, checksums },
+            Newest::Trim => {
+                Record::HoldTrim { component, part, layer, location, block, count_less_one, id, origin }
+            }
+        };
+        self.index.accept((key, part), location);
+        if !is_content || is_damaged {
+            self.held.accept(key, part, run.len());
+        }
+        let data: Buffers = run.iter().filter_map(|one| one.data.clone()).collect();
+        self.buffer.push(record, None, data);
+    }
+
+    /// Whether the log has no room and will not get any before the round ends, which then gains some.
+    fn is_out_of_room(&self) -> bool {
+        let is_quiet = !self.buffer.is_writing() && self.buffer.is_empty();
+        let oldest = self.held.oldest().map(|oldest| self.log.start_of(oldest).position);
+        is_quiet && oldest.is_none_or(|oldest| oldest > self.log.tail())
+    }
+}
+
+/// Whether two blocks go into one record.
+fn continues(one: &Carried, next: &Carried) -> bool {
+    let kind = |carried: &Carried| {
+        let HeldEntry { id, layer, newest, .. } = carried.entry;
+        (id, layer, newest, carried.data.is_some())
+    };
+    let is_damaged = one.entry.newest == Newest::Data && one.data.is_none();
+    kind(one) == kind(next) && one.entry.block + 1 == next.entry.block && !is_damaged
+}

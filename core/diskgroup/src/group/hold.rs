@@ -1,0 +1,493 @@
+//! Layers beside the content (docs/design/0042): holds, and the orders that promote or end what is held.
+//!
+//! Each order is one record or several in one batch, and thus atomic. What is decided about row writes is decided where an order is
+//! accepted, and told by records of its own: in recovery the log may have let go of a row write whose deciding it still tells of.
+//!
+//! A part of which anything is held has an extent: the space that what is held will settle to.
+
+use super::{Group, Phase};
+use crate::format::batch::{ExtentLocation, Record};
+use crate::format::layer::LayerBlocks;
+use crate::held::{HeldBlocks, HeldEntry, HeldPart, LayerRange, PROMOTED_LAYER, ROW_LAYER, RowRun};
+use crate::index::{IndexEntry, Newest};
+use crate::io::{Completion, ComponentKey, GroupError, LayerRanges, Op, Output};
+use crate::limits;
+use crate::rules::Rule;
+use crate::work::{Change, Order, Target, Work, fail};
+use base::request::Buffers;
+use base::units::{BLOCKS_PER_EXTENT, BLOCKS_PER_REGION};
+use base::{ComponentId, WriteId};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// What a layer is to hold.
+#[derive(Debug)]
+pub(super) enum NewHold {
+    Data(Buffers, SmallVec<[u32; 2]>),
+    Trim(u16),
+}
+
+impl NewHold {
+    fn blocks(&self) -> u16 {
+        match self {
+            NewHold::Data(_, checksums) => checksums.len() as u16,
+            NewHold::Trim(count) => *count,
+        }
+    }
+
+    fn into_work(self, change: Change, ends: LayerRanges) -> Work {
+        match self {
+            NewHold::Data(data, checksums) => Work::Write { change, data, checksums, ends },
+            NewHold::Trim(count) => Work::Trim { change, count },
+        }
+    }
+}
+
+impl Group {
+    /// What the layers of a part hold, by layer and block.
+    pub fn held(&self, component: ComponentKey, part: u32) -> Vec<HeldBlocks> {
+        match self.components.contains(component.0) {
+            true => self.held.of(component.0, part).map(|held| held.blocks()).unwrap_or_default(),
+            false => Vec::new(),
+        }
+    }
+
+    /// The parts of a component of which layers hold anything, ascending.
+    pub fn held_parts(&self, component: ComponentKey) -> Vec<u32> {
+        if !self.components.contains(component.0) {
+            return Vec::new();
+        }
+        let parts = self.held.of_component(component.0);
+        parts.filter(|(_, held)| !held.blocks().is_empty()).map(|(part, _)| part).collect()
+    }
+
+    /// Whether owners are to promote or end what is held: it takes more than an eighth of the log.
+    pub fn wants_folds(&self) -> bool {
+        self.held.count() as u64 > limits::held_blocks_wanted(self.log.blocks())
+    }
+
+    /// Up to `count` parts that the log wants back first, those with the oldest held blocks, each with its component.
+    pub fn oldest_held(&self, count: usize) -> Vec<(ComponentKey, u32)> {
+        let parts = self.held.parts_before(u64::MAX).into_iter().take(count);
+        parts.map(|(component, part)| (ComponentKey(component), part)).collect()
+    }
+
+    /// Takes an order about layers of a part in.
+    pub(super) fn order(&mut self, order: Order, target: Target, ranges: LayerRanges, out: &mut Vec<Output>) {
+        assert!(!ranges.is_empty(), "an order is about something");
+        ranges.iter().for_each(check_range);
+        self.submit(Work::Order { target, order, ranges }, out);
+    }
+
+    /// Records that the row writes are decided which this work shows to be: who asks for it has seen them answered. False, and
+    /// nothing is done, if there is no room.
+    pub(super) fn decide_rows(&mut self, work: &Work) -> bool {
+        let Target { component, part, .. } = work.target();
+        if !self.held.has_rows(component, part) {
+            return true;
+        }
+        let rows = self.held.of(component, part).map_or(0, HeldPart::row_count);
+        if !self.has_room_for_records(rows, 0, rows as u64) {
+            return false;
+        }
+        let touched = touched_blocks(work);
+        let runs = self.held.take_rows(component, part, |block, _| touched[usize::from(block)]);
+        self.promote_rows((component, part), &runs);
+        true
+    }
+
+    /// Records that row writes are decided which a watermark has passed.
+    pub(super) fn settle_rows(&mut self) {
+        for (component, part) in self.held.take_parts_with_rows() {
+            let watermark = self.watermark(ComponentKey(component));
+            let runs = self.held.take_rows(component, part, |_, id| id <= watermark);
+            for run in runs {
+                let record = Record::Promote(self.row_blocks((component, part), run));
+                self.held.accept(component, part, 0);
+                self.submit_record(None, record);
+            }
+        }
+    }
+
+    fn promote_rows(&mut self, part: (u32, u32), runs: &[RowRun]) {
+        for run in runs {
+            self.push_order(part, Record::Promote(self.row_blocks(part, *run)), None);
+        }
+    }
+
+    fn row_blocks(&self, part: (u32, u32), run: RowRun) -> LayerBlocks {
+        let range =
+            LayerRange { layer: ROW_LAYER, block: u16::from(run.block), count: run.count, through: run.id };
+        self.layer_blocks(part, &range)
+    }
+
+    fn layer_blocks(&self, (key, part): (u32, u32), range: &LayerRange) -> LayerBlocks {
+        let component = &self.components[key];
+        LayerBlocks {
+            member: component.member,
+            component: component.record.id,
+            part,
+            layer: range.layer,
+            block: range.block as u8,
+            count_less_one: (range.count - 1) as u8,
+            through: range.through,
+        }
+    }
+
+    fn push_order(&mut self, (component, part): (u32, u32), record: Record, op: Option<Op>) {
+        self.held.accept(component, part, 0);
+        self.buffer.push(record, op, Buffers::new());
+    }
+
+    /// What ends with a write goes before it into the same batch, where there is room for both.
+    pub(super) fn push_ends(&mut self, part: (u32, u32), ends: &[LayerRange], out: &mut Vec<Output>) {
+        for range in ends {
+            self.take_rows_in(part, range);
+            self.push_order(part, Record::End(self.layer_blocks(part, range)), None);
+        }
+        if !ends.is_empty() && !self.rules.hold(Rule::FoldInOneBatch) {
+            self.seal(out);
+        }
+    }
+
+    pub(super) fn accept_order(
+        &mut self,
+        target: Target,
+        order: Order,
+        ranges: LayerRanges,
+        out: &mut Vec<Output>,
+    ) -> Option<Work> {
+        let part = (target.component, target.part);
+        let blocks = ranges.iter().map(|range| u64::from(range.count)).sum();
+        let rows = self.held.of(part.0, part.1).map_or(0, HeldPart::row_count);
+        if !self.has_room_for_records(ranges.len() + rows, 0, blocks) {
+            return Some(Work::Order { target, order, ranges });
+        }
+        let mut records: Vec<Record> = Vec::new();
+        for range in &ranges {
+            let runs = self.take_rows_in(part, range);
+            match order {
+                Order::Promote if range.layer == ROW_LAYER => {
+                    records.extend(runs.iter().map(|run| Record::Promote(self.row_blocks(part, *run))));
+                }
+                Order::Promote => records.push(Record::Promote(self.layer_blocks(part, range))),
+                Order::End => records.push(Record::End(self.layer_blocks(part, range))),
+            }
+        }
+        // The answer comes with the last.
+        let last = records.len().saturating_sub(1);
+        if records.is_empty() {
+            out.push(Output::Done { op: target.op, result: Ok(Completion::Done) });
+        }
+        for (index, record) in records.into_iter().enumerate() {
+            self.push_order(part, record, Some(target.op).filter(|_| index == last));
+        }
+        None
+    }
+
+    /// Takes the row writes away that a range of their layer decides.
+    fn take_rows_in(&mut self, (component, part): (u32, u32), range: &LayerRange) -> Vec<RowRun> {
+        if range.layer != ROW_LAYER {
+            return Vec::new();
+        }
+        let blocks = range.blocks();
+        self.held
+            .take_rows(component, part, |block, id| blocks.contains(&u16::from(block)) && id <= range.through)
+    }
+
+    pub(super) fn accept_hold(
+        &mut self,
+        change: Change,
+        held: NewHold,
+        ends: LayerRanges,
+        out: &mut Vec<Output>,
+    ) -> Option<Work> {
+        let Change { op, component: key, part, layer, block, id, origin } = change;
+        let blocks = block..block + held.blocks();
+        let is_void = matches!(held, NewHold::Trim(_))
+            && layer == ROW_LAYER
+            && self.index.extent_of(key, part).is_none()
+            && !self.held.touches(key, part);
+        if is_void {
+            return self.accept_trim(change, held.blocks(), out);
+        }
+        if !self.has_room_for_records(1 + ends.len(), u64::from(held.blocks()), 0) {
+            return Some(held.into_work(change, ends));
+        }
+        if !self.may_hold((key, part), layer, blocks.clone()) {
+            fail(&held.into_work(change, ends), GroupError::Full, out);
+            return None;
+        }
+        let Some(location) = self.take_location(key, part) else {
+            self.starve(held.into_work(change, ends), out);
+            return None;
+        };
+        self.push_ends((key, part), &ends, out);
+        if layer == ROW_LAYER {
+            self.held.add_row(key, part, blocks.clone(), id);
+        }
+        self.index.accept((key, part), location);
+        self.held.accept(key, part, blocks.len());
+        let (component, block) = (self.components[key].record.id, block as u8);
+        let (record, data) = match held {
+            NewHold::Data(data, checksums) => {
+                (Record::Hold { component, part, layer, location, block, id, origin, checksums }, data)
+            }
+            NewHold::Trim(count) => {
+                let count_less_one = (count - 1) as u8;
+                let record =
+                    Record::HoldTrim { component, part, layer, location, block, count_less_one, id, origin };
+                (record, Buffers::new())
+            }
+        };
+        self.buffer.push(record, Some(op), data);
+        None
+    }
+
+    /// Whether the share of the log has room for these blocks; what is held of them already counts once.
+    fn may_hold(&self, (key, part): (u32, u32), layer: u8, blocks: Range<u16>) -> bool {
+        let max = match layer {
+            ROW_LAYER => limits::held_blocks_with_rows_max(self.log.blocks()),
+            _ => limits::held_blocks_max(self.log.blocks()),
+        };
+        let is_here = |entry: &&HeldEntry| entry.layer == layer && blocks.contains(&u16::from(entry.block));
+        let here = self.held.of(key, part).map_or(0, |held| held.entries().iter().filter(is_here).count());
+        (self.held.count() + blocks.len() - here) as u64 <= max
+    }
+
+    /// A record about layers that was accepted is stable.
+    pub(super) fn layer_record_is_stable(&mut self, record: &Record) {
+        let (component, part, blocks) = match record {
+            Record::Hold { component, part, checksums, .. } => (component, part, checksums.len()),
+            Record::HoldTrim { component, part, count_less_one, .. } => {
+                (component, part, usize::from(*count_less_one) + 1)
+            }
+            Record::HoldDamaged { component, part, .. } => (component, part, 1),
+            Record::Promote(blocks) | Record::End(blocks) => (&blocks.component, &blocks.part, 0),
+            _ => return,
+        };
+        match self.components.key_of(*component) {
+            Some(key) => self.held.accepted_is_stable(key, *part, blocks),
+            None => unreachable!("a component stays until its records are stable"),
+        }
+    }
+
+    /// Puts a stable record about layers into force.
+    pub(super) fn install_held(&mut self, record: &Record, batch_position: u64, data_position: u64) {
+        match record {
+            Record::Hold { component, part, layer, location, block, id, checksums, .. } => {
+                let entries = checksums.iter().enumerate().map(|(index, &checksum)| HeldEntry {
+                    position: data_position + index as u64,
+                    checksum,
+                    block: block + index as u8,
+                    ..new_entry(*layer, *id)
+                });
+                self.install_hold((*component, *part), *location, entries);
+            }
+            Record::HoldTrim { component, part, layer, location, block, count_less_one, id, .. } => {
+                let entries = (0..=*count_less_one).map(|index| HeldEntry {
+                    position: batch_position,
+                    block: block + index,
+                    newest: Newest::Trim,
+                    ..new_entry(*layer, *id)
+                });
+                self.install_hold((*component, *part), *location, entries);
+            }
+            Record::HoldDamaged { component, part, layer, location, block, id, checksum } => {
+                // Its place in the log is the header's, which has another checksum: whoever reads it finds it damaged.
+                let entry = HeldEntry {
+                    position: batch_position,
+                    checksum: *checksum,
+                    block: *block,
+                    ..new_entry(*layer, *id)
+                };
+                self.install_hold((*component, *part), *location, std::iter::once(entry));
+            }
+            Record::Promote(blocks) => self.install_promotion(blocks),
+            Record::End(_)
+                if matches!(self.phase, Phase::Opening(_)) && !self.rules.hold(Rule::ReplayEnds) => {}
+            Record::End(blocks) => {
+                let Some(key) = self.components.key_of(blocks.component) else { return };
+                let range = blocks.blocks();
+                let is_ended = |entry: &HeldEntry| {
+                    entry.layer == blocks.layer
+                        && entry.id <= blocks.through
+                        && range.contains(&u16::from(entry.block))
+                };
+                let Some(location) = self.held_location((key, blocks.part)) else { return };
+                let ended = self.held.take(key, blocks.part, is_ended);
+                self.leave_versions((key, blocks.part), location, &ended);
+            }
+            _ => unreachable!("records about layers"),
+        }
+    }
+
+    fn install_hold(
+        &mut self,
+        (component, part): (ComponentId, u32),
+        location: ExtentLocation,
+        entries: impl Iterator<Item = HeldEntry>,
+    ) {
+        self.own(location, component, part);
+        let Some(key) = self.components.key_of(component) else { return };
+        if self.components[key].record.is_deleting {
+            return;
+        }
+        for entry in entries {
+            if entry.layer == ROW_LAYER && !self.rules.hold(Rule::KeepUntilDecided) {
+                let is_replaced = |other: &HeldEntry| other.block == entry.block;
+                self.held.take(key, part, is_replaced);
+            }
+            self.held.insert(key, part, location, entry);
+        }
+    }
+
+    fn install_promotion(&mut self, blocks: &LayerBlocks) {
+        let Some(key) = self.components.key_of(blocks.component) else { return };
+        let (part, range) = (blocks.part, blocks.blocks());
+        let is_due =
+            |entry: &HeldEntry| range.contains(&u16::from(entry.block)) && entry.id <= blocks.through;
+        let Some(location) = self.held_location((key, part)) else { return };
+        let promoted = self.held.take(key, part, |entry| entry.layer == blocks.layer && is_due(entry));
+        if blocks.layer == ROW_LAYER {
+            let ended = self.held.take(key, part, |entry| entry.layer < PROMOTED_LAYER && is_due(entry));
+            self.leave_versions((key, part), location, &ended);
+        }
+        for entry in promoted {
+            self.settle_block((key, part), location, entry);
+        }
+    }
+
+    /// A held block becomes content. Its data stay where they are in the log, unless a record behind them has changed the content.
+    fn settle_block(&mut self, (key, part): (u32, u32), location: ExtentLocation, entry: HeldEntry) {
+        let id = match self.rules.hold(Rule::KeepPromotedId) {
+            true => entry.id,
+            false => WriteId::default(),
+        };
+        self.overtake((key, part), u16::from(entry.block)..u16::from(entry.block) + 1);
+        if entry.is_overtaken && self.rules.hold(Rule::RewriteOvertaken) {
+            self.held.insert(key, part, location, HeldEntry { id, layer: PROMOTED_LAYER, ..entry });
+            return;
+        }
+        let component = self.components[key].record.id;
+        let (owner, id) = self.version_over_hole(component, part, id);
+        let HeldEntry { position, checksum, block, newest, .. } = entry;
+        let entry = IndexEntry { id, position, checksum, block, newest };
+        self.index.insert(location, owner, std::iter::once(entry));
+        self.held.note_settled();
+    }
+
+    /// The content of blocks is changed by a record that is being put into force.
+    pub(super) fn overtake(&mut self, (key, part): (u32, u32), blocks: Range<u16>) {
+        let Some(location) = self.held_location((key, part)) else { return };
+        let replaced = self.held.overtake(key, part, blocks);
+        self.leave_versions((key, part), location, &replaced);
+    }
+
+    /// A whole extent was written, to which the part has moved.
+    pub(super) fn relocate_held(&mut self, component: ComponentId, part: u32, location: ExtentLocation) {
+        let Some(key) = self.components.key_of(component) else { return };
+        self.held.relocate(key, part, location);
+        self.overtake((key, part), 0..BLOCKS_PER_EXTENT as u16);
+    }
+
+    /// Where what is held of a part will settle; `None` if nothing is.
+    fn held_location(&self, (key, part): (u32, u32)) -> Option<ExtentLocation> {
+        self.held.of(key, part).and_then(HeldPart::location)
+    }
+
+    /// The same, by the component's id.
+    pub(super) fn overtake_content(&mut self, component: ComponentId, part: u32, blocks: Range<u16>) {
+        if let Some(key) = self.components.key_of(component) {
+            self.overtake((key, part), blocks);
+        }
+    }
+
+    /// The regions of blocks that are not held any more keep their versions.
+    fn leave_versions(&mut self, (key, part): (u32, u32), location: ExtentLocation, gone: &[HeldEntry]) {
+        for entry in gone {
+            let component = self.components[key].record.id;
+            let (owner, id) = self.version_over_hole(component, part, entry.id);
+            let region = (usize::from(entry.block) / BLOCKS_PER_REGION) as u8;
+            self.index.raise(location, owner, (region, id), entry.position);
+        }
+    }
+
+    /// What is held of a component on a device that is lost is lost with it.
+    pub(super) fn drop_held_on(&mut self, member: u8) {
+        let lost = self.components.iter().filter(|(_, one)| one.member == member).map(|(key, _)| key);
+        for key in lost.collect::<Vec<u32>>() {
+            self.held.drop_component(key);
+        }
+    }
+
+    /// What is held of the part that has an extent.
+    pub(super) fn held_at(&self, location: ExtentLocation) -> impl Iterator<Item = &HeldEntry> {
+        let owner = self.members[location.member].owners[location.extent as usize];
+        let key = self.components.key_of(owner.component);
+        let held = key.and_then(|key| self.held.of(key, owner.part));
+        held.into_iter().flat_map(|held| held.entries())
+    }
+
+    /// Whether an extent is that of a part of which something is held.
+    pub(super) fn holds_for(&self, location: ExtentLocation) -> bool {
+        let owner = self.members[location.member].owners[location.extent as usize];
+        let key = self.components.key_of(owner.component);
+        key.is_some_and(|key| self.held_location((key, owner.part)) == Some(location))
+    }
+
+    /// The log is read, and the maps are built: what is held on a device that is out of service is lost, and row writes that the log
+    /// leaves undecided are known.
+    pub(super) fn recover_held(&mut self) {
+        for member in 0..self.members.len() {
+            if !self.members[member].is_in_service() {
+                self.drop_held_on(member);
+            }
+        }
+        let rows: Vec<((u32, u32), u8, WriteId)> = self
+            .held
+            .iter()
+            .flat_map(|(part, held)| held.entries().iter().map(move |entry| (part, entry)))
+            .filter(|(_, entry)| entry.layer == ROW_LAYER)
+            .map(|(part, entry)| (part, entry.block, entry.id))
+            .collect();
+        for ((component, part), block, id) in rows {
+            self.held.add_row(component, part, u16::from(block)..u16::from(block) + 1, id);
+        }
+    }
+}
+
+fn new_entry(layer: u8, id: WriteId) -> HeldEntry {
+    HeldEntry { id, position: 0, checksum: 0, block: 0, layer, newest: Newest::Data, is_overtaken: false }
+}
+
+/// Ranges that others than the group may name.
+pub(super) fn check_range(range: &LayerRange) {
+    check_layer(range.layer);
+    assert!(range.layer > 0, "the content is not held");
+    assert!(range.count >= 1 && range.block + range.count <= 256, "a range lies within its part");
+}
+
+/// Layers that others than the group may name.
+pub(super) fn check_layer(layer: u8) {
+    assert!(layer != PROMOTED_LAYER, "that layer is the group's own");
+}
+
+/// The blocks whose undecided row writes some work decides: those that it is about, but where it drops row writes itself.
+fn touched_blocks(work: &Work) -> [bool; BLOCKS_PER_EXTENT] {
+    let mut touched = [false; BLOCKS_PER_EXTENT];
+    let mut mark = |blocks: Range<u16>, is_touched: bool| {
+        touched[usize::from(blocks.start)..usize::from(blocks.end)].fill(is_touched);
+    };
+    let (own, ranges): (Range<u16>, &[LayerRange]) = match work {
+        Work::Write { change, checksums, ends, .. } => {
+            (change.block..change.block + checksums.len() as u16, ends)
+        }
+        Work::Trim { change, count } => (change.block..change.block + count, &[]),
+        Work::Order { ranges, .. } => (0..0, ranges),
+    };
+    mark(own, true);
+    ranges.iter().filter(|range| range.layer != ROW_LAYER).for_each(|range| mark(range.blocks(), true));
+    ranges.iter().filter(|range| range.layer == ROW_LAYER).for_each(|range| mark(range.blocks(), false));
+    touched
+}
