@@ -13,6 +13,15 @@ use std::ops::Range;
 /// The layer of row writes that are not decided.
 pub const ROW_LAYER: u8 = 255;
 
+/// The first of the layers that are the same one to a group: a row write is held in [`ROW_LAYER`], and the window tells which of these
+/// layers it came with, for that says more to whoever wrote it.
+pub const ROW_LAYER_FIRST: u8 = 128;
+
+/// The layer in which what comes with a layer is held.
+pub(crate) fn held_layer(layer: u8) -> u8 {
+    if layer >= ROW_LAYER_FIRST && layer != PROMOTED_LAYER { ROW_LAYER } else { layer }
+}
+
 /// The layer, of the group alone, of promoted blocks whose content was changed by a record that stands behind their data in the log. In
 /// a log that has let go of the data, that record would have the last word: so they are written again as content before.
 pub(crate) const PROMOTED_LAYER: u8 = 254;

@@ -49,7 +49,7 @@ pub use compute::{Computation, ComputeId, Computed, Task};
 pub use effort::Effort;
 pub use format::batch::{Origin, WindowEntry};
 pub use group::{Group, Settings};
-pub use held::{HeldBlocks, LayerRange, ROW_LAYER};
+pub use held::{HeldBlocks, LayerRange, ROW_LAYER, ROW_LAYER_FIRST};
 pub use io::{
     Completion, ComponentKey, Event, GroupError, Input, Io, IoFailure, LayerRanges, Op, OpenError, Output,
     Versions,

@@ -17,7 +17,7 @@ use slab::Slab;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wire::{Answer, Entry, EntryKind, NewComponent, PartVersions, Refusal, Request};
+use wire::{Answer, Entry, EntryKind, NewComponent, PartVersions, Refusal, Request, layer};
 
 /// Who asks: a node, and which incarnation of the channel from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub enum Store {
         kind: EntryKind,
         /// Which MiB of the component.
         part: u32,
+        /// Which layer of it.
+        layer: u8,
         /// First block.
         block: u16,
         /// The blocks.
@@ -65,6 +67,8 @@ pub enum Store {
         kind: EntryKind,
         /// As for a write.
         part: u32,
+        /// As for a write. A mark of a layer whose changes are undecided drops the change with its id.
+        layer: u8,
         /// As for a write.
         block: u16,
         /// Blocks.
@@ -397,14 +401,16 @@ impl Components {
             Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums } => {
                 if self.admit(caller, token, component, epoch, out) {
                     self.hear(caller, component, watermark, out);
-                    let store = Store::Write { id, kind, part, block, data, checksums };
+                    let (layer, part) = layer::split(part);
+                    let store = Store::Write { id, kind, part, layer, block, data, checksums };
                     self.store(caller, purpose, component, store, out);
                 }
             }
             Request::Trim { component, epoch, id, watermark, kind, part, block, count } => {
                 if self.admit(caller, token, component, epoch, out) {
                     self.hear(caller, component, watermark, out);
-                    let store = Store::Trim { id, kind, part, block, count };
+                    let (layer, part) = layer::split(part);
+                    let store = Store::Trim { id, kind, part, layer, block, count };
                     self.store(caller, purpose, component, store, out);
                 }
             }

@@ -72,6 +72,9 @@ pub struct Owner {
     pub(crate) gathers: Slab<Gather>,
     /// Changes of rows that wait for members that can be read, or for memory.
     pub(crate) stalled: Vec<Key<ChangeWork>>,
+    /// Changes that a component cannot take now, by their numbers, and when they are sent again.
+    pub(crate) resends: Vec<(At, u64)>,
+    pub(crate) resend_at: Instant,
     /// When it is looked next whether something has been under way for too long.
     pub(crate) look_at: Instant,
     /// Nodes whose links are up.
@@ -132,6 +135,8 @@ impl Owner {
             asks: Slab::new(),
             gathers: Slab::new(),
             stalled: Vec::new(),
+            resends: Vec::new(),
+            resend_at: now,
             look_at: now,
             up,
             is_used: false,
@@ -199,6 +204,7 @@ impl Owner {
             self.advance_record();
             self.advance_release();
             self.retry_stalled();
+            self.send_again();
             self.retry_reads(leases);
         }
         self.hand_out(out);
@@ -355,6 +361,7 @@ impl Owner {
         self.asks.clear();
         self.gathers.clear();
         self.stalled.clear();
+        self.resends.clear();
         self.places.clear();
         self.locks = Locks::default();
         self.reads_waiting.clear();
@@ -414,7 +421,8 @@ impl Owner {
         let waits = !self.reads_waiting.is_empty() || !self.stalled.is_empty();
         let reads = waits.then(|| self.now + limits::RETRY);
         let patience = self.patience_wake_at();
-        members.chain(places).chain(reads).chain(self.recording.retry_at).chain(patience).min()
+        let resends = (!self.resends.is_empty()).then_some(self.resend_at);
+        members.chain(places).chain(resends).chain(reads).chain(self.recording.retry_at).chain(patience).min()
     }
 
     /// The watermark of a place: all ids up to it are decided.

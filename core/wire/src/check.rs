@@ -4,6 +4,7 @@
 //! Whether a disk, component or range exists is for those who have it to say.
 
 use crate::flaw::Flaw;
+use crate::layer;
 use crate::limits::{
     ALLOCATION_PARTS_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_LABEL_SIZE_MAX, ENTRIES_MAX,
     GUEST_PAYLOAD_SIZE_MAX,
@@ -38,6 +39,11 @@ pub(crate) fn trim(block: u16, count: u16) -> Result<(), Flaw> {
             && usize::from(block) < BLOCKS_PER_EXTENT,
         "its blocks do not lie within one part",
     )
+}
+
+/// The part of a write or trim, with its layer.
+pub(crate) fn layered_part(part: u32) -> Result<(), Flaw> {
+    check(layer::is_known(layer::split(part).0), "it is for no known layer")
 }
 
 /// The blocks of a write to a component.

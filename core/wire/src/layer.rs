@@ -10,6 +10,8 @@ pub const CONTENT: u8 = 0;
 pub const UNIT_FIRST: u8 = 128;
 /// A change of all units of rows that is not decided.
 pub const ROWS: u8 = 255;
+/// Data units of a row at most.
+pub const UNITS_MAX: u8 = 4;
 /// Parts of a component: they have 24 bits.
 pub const PARTS_MAX: u32 = 1 << 24;
 
@@ -24,9 +26,9 @@ pub fn split(part: u32) -> (u8, u32) {
     ((part >> 24) as u8, part % PARTS_MAX)
 }
 
-/// Whether what a layer holds is not decided.
-pub fn is_undecided(layer: u8) -> bool {
-    layer >= UNIT_FIRST
+/// Whether there is such a layer: the content, or one whose changes are not decided.
+pub fn is_known(layer: u8) -> bool {
+    layer == CONTENT || layer == ROWS || (UNIT_FIRST..UNIT_FIRST + UNITS_MAX).contains(&layer)
 }
 
 const _: () = assert!(base::units::COMPONENT_SIZE_MAX / base::units::EXTENT_SIZE < PARTS_MAX as u64);

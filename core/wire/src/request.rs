@@ -99,8 +99,14 @@ impl Coded for Request {
 
     fn check(&self) -> Result<(), Flaw> {
         match self {
-            Request::Write { block, data, checksums, .. } => check::write(*block, data, checksums.len()),
-            Request::Trim { block, count, .. } => check::trim(*block, *count),
+            Request::Write { part, block, data, checksums, .. } => {
+                check::layered_part(*part)?;
+                check::write(*block, data, checksums.len())
+            }
+            Request::Trim { part, block, count, .. } => {
+                check::layered_part(*part)?;
+                check::trim(*block, *count)
+            }
             Request::Read { block, count, .. } => check::blocks(*block, *count),
             Request::Create(new) | Request::Update(new) => check::component(new),
             Request::Guest { request, .. } => check::guest_request(request),

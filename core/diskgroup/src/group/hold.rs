@@ -6,9 +6,12 @@
 //! A part of which anything is held has an extent: the space that what is held will settle to.
 
 use super::{Group, Phase};
-use crate::format::batch::{ExtentLocation, Record};
+use crate::component::Component;
+use crate::format::batch::{ExtentLocation, Origin, Record, WindowEntry};
 use crate::format::layer::LayerBlocks;
-use crate::held::{HeldBlocks, HeldEntry, HeldPart, LayerRange, PROMOTED_LAYER, ROW_LAYER, RowRun};
+use crate::held::{
+    HeldBlocks, HeldEntry, HeldPart, LayerRange, PROMOTED_LAYER, ROW_LAYER, RowRun, held_layer,
+};
 use crate::index::{IndexEntry, Newest};
 use crate::io::{Completion, ComponentKey, GroupError, LayerRanges, Op, Output};
 use crate::limits;
@@ -16,7 +19,7 @@ use crate::rules::Rule;
 use crate::work::{Change, Order, Target, Work, fail};
 use base::request::Buffers;
 use base::units::{BLOCKS_PER_EXTENT, BLOCKS_PER_REGION};
-use base::{ComponentId, WriteId};
+use base::{ComponentId, RequestTag, WriteId};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -139,6 +142,28 @@ impl Group {
         self.buffer.push(record, op, Buffers::new());
     }
 
+    /// A mark that comes with a row layer: the row write with its id is dropped, in one batch with the mark.
+    pub(super) fn accept_drop(&mut self, change: Change) -> Option<Work> {
+        let Change { op, component: key, part, layer, block, id, origin } = change;
+        let rows = self.held.of(key, part).map_or(0, HeldPart::row_count);
+        if !self.has_room_for_records(1 + rows, 0, rows as u64) {
+            return Some(Work::Trim { change, count: 0 });
+        }
+        let runs = self.held.take_rows(key, part, |_, of| of == id);
+        for run in runs {
+            self.push_order((key, part), Record::End(self.row_blocks((key, part), run)), None);
+        }
+        let Component { member, ref record, .. } = self.components[key];
+        let tag = match origin {
+            Origin::Guest(tag) => tag,
+            Origin::Copy => RequestTag::default(),
+        };
+        let entry = WindowEntry { id, part, layer, block: block as u8, count: 0, is_trim: true, tag };
+        let mark = Record::Entry { member: member as u8, component: record.id, entry };
+        self.buffer.push(mark, Some(op), Buffers::new());
+        None
+    }
+
     /// What ends with a write goes before it into the same batch, where there is room for both.
     pub(super) fn push_ends(&mut self, part: (u32, u32), ends: &[LayerRange], out: &mut Vec<Output>) {
         for range in ends {
@@ -205,7 +230,7 @@ impl Group {
         let Change { op, component: key, part, layer, block, id, origin } = change;
         let blocks = block..block + held.blocks();
         let is_void = matches!(held, NewHold::Trim(_))
-            && layer == ROW_LAYER
+            && held_layer(layer) == ROW_LAYER
             && self.index.extent_of(key, part).is_none()
             && !self.held.touches(key, part);
         if is_void {
@@ -214,7 +239,7 @@ impl Group {
         if !self.has_room_for_records(1 + ends.len(), u64::from(held.blocks()), 0) {
             return Some(held.into_work(change, ends));
         }
-        if !self.may_hold((key, part), layer, blocks.clone()) {
+        if !self.may_hold((key, part), held_layer(layer), blocks.clone()) {
             fail(&held.into_work(change, ends), GroupError::Full, out);
             return None;
         }
@@ -223,7 +248,7 @@ impl Group {
             return None;
         };
         self.push_ends((key, part), &ends, out);
-        if layer == ROW_LAYER {
+        if held_layer(layer) == ROW_LAYER {
             self.held.add_row(key, part, blocks.clone(), id);
         }
         self.index.accept((key, part), location);
@@ -280,7 +305,7 @@ impl Group {
                     position: data_position + index as u64,
                     checksum,
                     block: block + index as u8,
-                    ..new_entry(*layer, *id)
+                    ..new_entry(held_layer(*layer), *id)
                 });
                 self.install_hold((*component, *part), *location, entries);
             }
@@ -289,7 +314,7 @@ impl Group {
                     position: batch_position,
                     block: block + index,
                     newest: Newest::Trim,
-                    ..new_entry(*layer, *id)
+                    ..new_entry(held_layer(*layer), *id)
                 });
                 self.install_hold((*component, *part), *location, entries);
             }
@@ -299,7 +324,7 @@ impl Group {
                     position: batch_position,
                     checksum: *checksum,
                     block: *block,
-                    ..new_entry(*layer, *id)
+                    ..new_entry(held_layer(*layer), *id)
                 };
                 self.install_hold((*component, *part), *location, std::iter::once(entry));
             }

@@ -111,6 +111,7 @@ impl Group {
             Work::Trim { change, count } if change.layer > 0 && count > 0 => {
                 self.accept_hold(change, NewHold::Trim(count), LayerRanges::new(), out)
             }
+            Work::Trim { change, count: 0 } if change.layer > 0 => self.accept_drop(change),
             Work::Write { change, data, checksums, ends } => {
                 self.accept_write(change, data, (checksums, ends), out)
             }

@@ -17,7 +17,7 @@ use replication::components::{Store, StoreOp};
 use replication::limits::{COPY_SLICE_BLOCKS, SILENCE};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use wire::EntryKind;
+use wire::{EntryKind, layer};
 
 const BLOCKS: u16 = BLOCKS_PER_EXTENT as u16;
 
@@ -85,7 +85,7 @@ impl Gathers {
         component: ComponentId,
         store: Store,
     ) -> Result<Taken, Store> {
-        let Store::Write { id, kind: EntryKind::Copy, part, block, data, checksums } = store else {
+        let Store::Write { id, kind: EntryKind::Copy, part, layer, block, data, checksums } = store else {
             return Err(store);
         };
         let count = checksums.len() as u16;
@@ -103,7 +103,7 @@ impl Gathers {
                 self.parts.insert((component, part), one);
                 Ok(Taken { part, is_whole: false })
             }
-            _ => Err(Store::Write { id, kind: EntryKind::Copy, part, block, data, checksums }),
+            _ => Err(Store::Write { id, kind: EntryKind::Copy, part, layer, block, data, checksums }),
         }
     }
 
@@ -114,7 +114,8 @@ impl Gathers {
         if !ops.is_empty() {
             self.others.insert(op, ops);
         }
-        Some((op, Store::Write { id, kind: EntryKind::Copy, part, block: 0, data, checksums }))
+        let (kind, layer) = (EntryKind::Copy, layer::CONTENT);
+        Some((op, Store::Write { id, kind, part, layer, block: 0, data, checksums }))
     }
 
     /// The parts of a component that wait, and that a store of it must not overtake.

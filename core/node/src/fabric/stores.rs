@@ -96,8 +96,8 @@ impl Node {
             Store::Promise { epoch } => {
                 self.ask(group, waiter, |op| Input::Promise { op, component: key, epoch }, out);
             }
-            Store::Write { id, kind, part, block, data, checksums } => {
-                let (layer, origin, ends) = (0, origin(kind), LayerRanges::new());
+            Store::Write { id, kind, part, layer, block, data, checksums } => {
+                let (origin, ends) = (origin(kind), LayerRanges::new());
                 let write = |op| Input::Write {
                     op,
                     component: key,
@@ -112,9 +112,9 @@ impl Node {
                 };
                 self.ask(group, waiter, write, out);
             }
-            Store::Trim { id, kind, part, block, count } => {
+            Store::Trim { id, kind, part, layer, block, count } => {
                 let origin = origin(kind);
-                let trim = |op| Input::Trim { op, component: key, part, layer: 0, block, count, id, origin };
+                let trim = |op| Input::Trim { op, component: key, part, layer, block, count, id, origin };
                 self.ask(group, waiter, trim, out);
             }
             Store::Read { part, block, count, verify } => {

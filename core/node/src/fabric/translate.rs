@@ -4,7 +4,7 @@ use diskgroup::format::page::ComponentRecord;
 use diskgroup::{Completion, GroupError, Origin, WindowEntry};
 use replication::components::Store;
 use wire::limits::ENTRIES_MAX;
-use wire::{Entry, EntryKind, NewComponent, PartVersions, Refusal, Versions};
+use wire::{Entry, EntryKind, NewComponent, PartVersions, Refusal, Versions, layer};
 
 const _: () = assert!(WindowEntry::SPAN_PART == Entry::SPAN_PART);
 
@@ -12,7 +12,7 @@ const _: () = assert!(WindowEntry::SPAN_PART == Entry::SPAN_PART);
 pub(crate) fn entry(one: WindowEntry, has_happened: bool) -> Entry {
     Entry {
         id: one.id,
-        part: one.part,
+        part: if one.is_span() { one.part } else { layer::layered(one.layer, one.part) },
         block: u16::from(one.block),
         count: one.count,
         is_trim: one.is_trim,
@@ -78,8 +78,9 @@ pub(crate) fn versions((part, versions): (u32, diskgroup::Versions)) -> PartVers
 
 pub(crate) fn refusal(error: GroupError) -> Refusal {
     match error {
-        // Nothing is held beside content yet.
-        GroupError::NoSpace | GroupError::Full => Refusal::NoSpace,
+        GroupError::NoSpace => Refusal::NoSpace,
+        // What is undecided is so for seconds.
+        GroupError::Full => Refusal::Busy,
         GroupError::Damaged => Refusal::Damaged,
         GroupError::DeviceLost => Refusal::DeviceLost,
         GroupError::NoComponent => Refusal::NoComponent,

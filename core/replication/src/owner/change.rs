@@ -247,8 +247,27 @@ impl Owner {
                 in_flight.resends += 1;
                 self.send_change(at, sequence);
             }
+            // It holds as much as it may that is not decided, and the watermark follows.
+            Err(Unanswered::Refused(Refusal::Busy)) if place.code.is_some() => {
+                self.resends.push((at, sequence));
+                self.resend_at = self.now + limits::RETRY;
+            }
             Err(Unanswered::Refused(Refusal::NotOpen)) => self.lost_session(at),
             Err(Unanswered::Refused(refusal)) => self.failed(at, refusal),
+        }
+    }
+
+    /// Sends changes again that a component could not take.
+    pub(crate) fn send_again(&mut self) {
+        if self.resend_at > self.now {
+            return;
+        }
+        for (at, sequence) in std::mem::take(&mut self.resends) {
+            let in_flight = self.places[usize::from(at.place)].in_flight.get(sequence);
+            let waits = in_flight.is_some_and(|one| one.waiting.contains(at.member));
+            if waits && self.member(at).is_open() {
+                self.send_change(at, sequence);
+            }
         }
     }
 

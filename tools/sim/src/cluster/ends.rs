@@ -5,8 +5,10 @@ use super::guest::Guest;
 use super::plan::MS;
 use super::world::World;
 use base::DiskId;
+use layout::{Code, Unit};
 use node::Token;
 use replication::{Roster, Standing};
+use std::collections::BTreeMap;
 use wire::{Answer, Request};
 
 impl World {
@@ -105,12 +107,13 @@ impl World {
         if self.may_damage() {
             return Ok(());
         }
-        let mut token = 1;
-        let mut places: Vec<(DiskId, u16, u32, Vec<u64>)> = Vec::new();
+        let size = self.disks[0].layout.places().next().map_or(0, |(_, members)| members[0].size);
+        let (mut token, parts) = (1, (size / base::units::EXTENT_SIZE) as u32);
+        let mut places: Vec<(DiskId, u16, u32, Vec<(u8, u64)>)> = Vec::new();
         for disk in self.directory.disks() {
             let (_, roster) = self.directory.get(disk).expect("just listed");
             for place in 0..roster.place_count() as u16 {
-                for part in 0..4 {
+                for part in 0..parts {
                     let mut tokens = Vec::new();
                     let active = roster.members.iter().filter(|one| one.standing == Standing::Active);
                     for member in active.filter(|one| one.place == place) {
@@ -118,7 +121,7 @@ impl World {
                         self.with_node(host, |node, now, out| {
                             node.inspect(now, Token(token), component, part, out);
                         });
-                        tokens.push(token);
+                        tokens.push((member.rows.map_or(0, |rows| rows.position), token));
                         token += 1;
                     }
                     places.push((disk, place, part, tokens));
@@ -127,7 +130,13 @@ impl World {
         }
         self.run_until(self.now + 3000 * MS)?;
         for (disk, place, part, tokens) in places {
-            let found: Vec<Option<Vec<u8>>> = tokens.iter().map(|token| self.bytes_of(*token)).collect();
+            if let Some(code) = self.plan.code {
+                let found = tokens.iter().map(|(position, token)| (*position, self.bytes_of(*token)));
+                check_rows(code, part, &found.collect::<Vec<_>>())
+                    .map_err(|told| format!("place {place}, part {part} of {disk:?}: {told}"))?;
+                continue;
+            }
+            let found: Vec<Option<Vec<u8>>> = tokens.iter().map(|(_, token)| self.bytes_of(*token)).collect();
             // A block that cannot be read says nothing; what is read of it is read elsewhere.
             let found: Vec<_> =
                 found.into_iter().filter(|one| self.plan.spoils == 0 || one.is_some()).collect();
@@ -202,4 +211,43 @@ fn first_difference(copies: &[Option<Vec<u8>>]) -> String {
         Some(index) => format!("block {index}: {:x?}", values(index)),
         None => "in length".to_owned(),
     }
+}
+
+/// Each unit of each row must be what follows from each sufficient set of the others, as far as they can be read; and members of one
+/// position must have the same.
+fn check_rows(code: Code, part: u32, found: &[(u8, Option<Vec<u8>>)]) -> Result<(), String> {
+    let unit_len = layout::rows::UNIT as usize;
+    let mut by_position: BTreeMap<u8, &Vec<u8>> = BTreeMap::new();
+    for (position, bytes) in found {
+        let Some(bytes) = bytes else { continue };
+        if by_position.insert(*position, bytes).is_some_and(|other| other != bytes) {
+            return Err(format!("members of position {position} differ"));
+        }
+    }
+    let rows_in_part = (base::units::EXTENT_SIZE / layout::rows::UNIT) as usize;
+    for index in 0..rows_in_part {
+        let row = (part as usize * rows_in_part + index) as u64;
+        let of_unit = |unit| {
+            let bytes = by_position.get(&code.position(row, unit))?;
+            bytes.get(index * unit_len..(index + 1) * unit_len)
+        };
+        let all: Vec<Unit> = code.units().filter(|unit| of_unit(*unit).is_some()).collect();
+        for wanted in &all {
+            let mut others: Vec<Unit> = all.iter().copied().filter(|unit| unit != wanted).collect();
+            for _ in 0..others.len() {
+                others.rotate_left(1);
+                let Some(coefficients) = code.decode(*wanted, &others) else { continue };
+                let mut sum = vec![0; unit_len];
+                for unit in &others {
+                    let source = of_unit(*unit).expect("it was read");
+                    layout::code::add(&mut sum, source, coefficients[code.index(*unit)]);
+                }
+                let expected = of_unit(*wanted).expect("it was read");
+                if let Some(at) = sum.iter().zip(expected).position(|(one, other)| one != other) {
+                    return Err(format!("{wanted:?} of row {row} does not follow from {others:?} at {at}"));
+                }
+            }
+        }
+    }
+    Ok(())
 }

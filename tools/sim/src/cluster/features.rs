@@ -18,6 +18,8 @@ const SPOILS: u64 = 0x0bad_b10c_0000_0001;
 /// See `SCENES`.
 const DEAFNESS: u64 = 0xdeaf_0000_0000_0001;
 /// See `SCENES`.
+const PARITY: u64 = 0x9a71_7400_0000_0001;
+/// See `SCENES`.
 const WATCHERS: u64 = 0x1a57_3042_d500_0000;
 
 /// What a run has beside its plan. None of them by default: a pinned scenario names all that it has, and a feature that is new
@@ -44,6 +46,8 @@ pub struct Features {
     pub watchers: bool,
     /// Whether resyncs copy whole parts at once, straight to where they stay, as they do on real hosts; else 256 KiB through logs.
     pub large_copies: bool,
+    /// Data units of each row of its disks, which have parity then: 2, 3 or 4; 0: they have copies.
+    pub parity: u64,
 }
 
 /// One of the scenes that a seed may draw (`scenes`).
@@ -84,6 +88,7 @@ impl Features {
         let mut deafness = Random::new(seed ^ DEAFNESS);
         let mut spoils = Random::new(seed ^ SPOILS);
         let mut watchers = Random::new(seed ^ WATCHERS);
+        let mut parity = Random::new(seed ^ PARITY);
         let features = Features {
             scene,
             stand_ins,
@@ -94,6 +99,7 @@ impl Features {
             spoils: if spoils.chance(1, 6) { spoils.range(50..350) } else { 0 },
             watchers: watchers.chance(1, 2),
             large_copies: (11..=14).contains(&(seed % 16)),
+            parity: if parity.chance(1, 4) { parity.range(2..5) } else { 0 },
         };
         (features, Streams { scenes, computing, hangs, deafness, spoils, watchers })
     }
@@ -110,8 +116,8 @@ fn draw_stand_ins(random: &mut Random) -> (u64, bool) {
 
 impl fmt::Display for Features {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Features { scene, stand_ins, double_losses, busy, hangs, deaf, spoils, watchers, large_copies } =
-            *self;
+        let Features { scene, stand_ins, double_losses, busy, hangs, deaf, spoils, .. } = *self;
+        let Features { watchers, large_copies, parity, .. } = *self;
         let flags = [
             ("late-joins", scene == Some(Scene::LateJoins)),
             ("shaky-openings", scene == Some(Scene::ShakyOpenings)),
@@ -120,7 +126,13 @@ impl fmt::Display for Features {
             ("watchers", watchers),
             ("large-copies", large_copies),
         ];
-        let rates = [("stand-ins", stand_ins), ("hangs", hangs), ("deaf", deaf), ("spoils", spoils)];
+        let rates = [
+            ("stand-ins", stand_ins),
+            ("hangs", hangs),
+            ("deaf", deaf),
+            ("spoils", spoils),
+            ("parity", parity),
+        ];
         let names = flags.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name.to_owned());
         let rates = rates.into_iter().filter(|(_, rate)| *rate > 0);
         let all: Vec<String> = names.chain(rates.map(|(name, rate)| format!("{name}={rate}"))).collect();
@@ -151,6 +163,7 @@ impl FromStr for Features {
                 "hangs" => features.hangs = rate()?,
                 "deaf" => features.deaf = rate()?,
                 "spoils" => features.spoils = rate()?,
+                "parity" => features.parity = rate()?,
                 "watchers" => features.watchers = true,
                 "large-copies" => features.large_copies = true,
                 other => return Err(format!("several hosts have no feature `{other}`")),

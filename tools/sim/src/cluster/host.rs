@@ -161,20 +161,20 @@ impl Host {
     }
 }
 
-/// The disk of that number: mirrors of `plan.copies`, their components on the hosts that `hosts` names by place.
+/// The disk of that number: mirrors of `plan.copies`, or rows with parity, their components on the hosts that `hosts` names by place.
 pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
-    let size = 4 * MIB;
-    let place = |index: usize| Layout::Mirror {
-        copies: hosts[index]
-            .iter()
-            .enumerate()
-            .map(|(copy, host)| Component {
-                id: component_id(number, index as u64, copy as u64),
-                device: host.capacity_device(),
-                size,
-                position: 0,
-            })
-            .collect(),
+    let size = if plan.code.is_some() { 2 * MIB } else { 4 * MIB };
+    let place = |index: usize| {
+        let components = hosts[index].iter().enumerate().map(|(copy, host)| Component {
+            id: component_id(number, index as u64, copy as u64),
+            device: host.capacity_device(),
+            size,
+            position: if plan.code.is_some() { copy as u8 } else { 0 },
+        });
+        match plan.code {
+            None => Layout::Mirror { copies: components.collect() },
+            Some(code) => Layout::Parity { code, members: components.collect() },
+        }
     };
     let layout = match plan.places {
         1 => place(0),
@@ -182,7 +182,7 @@ pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
     };
     DiskSpec {
         id: DiskId(u128::from(number + 1)),
-        size: size * plan.places,
+        size: layout.size(),
         layout,
         verify_checksums: true,
         reads_locally: number.is_multiple_of(2),

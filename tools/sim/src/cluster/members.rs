@@ -103,7 +103,12 @@ impl World {
         };
         let seats: Vec<ComponentId> = seats_of(&here).into_iter().filter(|id| !is_replaced(*id)).collect();
         let seat = self.random.below(seats.len() as u64 + 1) as usize;
-        let replaced = seats.get(seat).copied();
+        // Rows get nothing on top: whatever comes takes a position that another has.
+        let is_of_rows = self.plan.code.is_some();
+        let replaced = seats.get(seat).or(seats.first().filter(|_| is_of_rows)).copied();
+        if is_of_rows && replaced.is_none() {
+            return;
+        }
         let component = self.next_comer();
         let node = self.hosts[host].id;
         roster = self.with_comer(roster, (component, node, place), replaced, Role::Copy);
@@ -123,7 +128,7 @@ impl World {
     ) -> Roster {
         let base = WriteId::default();
         let ceiling = replication::Ceiling::Unknown;
-        let rows = None;
+        let rows = replaced.and_then(|replaced| roster.member(replaced)).and_then(|one| one.rows);
         let standing = Standing::Absent;
         let member = Member { component, node, place, rows, standing, base, role, ceiling };
         let behind = roster.members.partition_point(|other| other.place <= place);
@@ -185,7 +190,10 @@ impl World {
         roster.members.iter_mut().filter(is_heir).for_each(|one| one.role = Role::Copy);
         let places = roster.members.iter().map(|one| one.place).collect::<BTreeSet<u16>>();
         let is_served = |place: &u16| {
-            roster.members.iter().any(|one| one.place == *place && one.standing == Standing::Active)
+            let here = || roster.members.iter().filter(|one| one.place == *place);
+            let all = here().filter_map(|one| one.rows).map(|rows| rows.position).collect::<BTreeSet<u8>>();
+            let has_all = self.plan.code.is_none_or(|code| all.len() == usize::from(code.members()));
+            has_all && self.is_enough(here())
         };
         if places.len() as u64 == self.plan.places && places.iter().all(is_served) {
             self.say(|| format!("{gone:?} of {disk:?} is to go"));
@@ -202,9 +210,25 @@ impl World {
             .collect();
         if active.len() > 1 {
             let index = active[self.random.below(active.len() as u64) as usize];
+            let others = active.iter().filter(|one| **one != index).map(|one| &roster.members[*one]);
+            if !self.is_enough(others) {
+                return;
+            }
             roster.members[index].standing = Standing::Stale;
             self.say(|| format!("{:?} of {disk:?} is not to count", roster.members[index].component));
             self.change(disk, version, roster, None);
+        }
+    }
+
+    /// Whether the active ones of some members of a place are all that it takes to have its data.
+    fn is_enough<'a>(&self, members: impl Iterator<Item = &'a Member>) -> bool {
+        let active = members.filter(|one| one.standing == Standing::Active);
+        match self.plan.code {
+            None => active.count() > 0,
+            Some(code) => {
+                let positions = active.filter_map(|one| Some(one.rows?.position)).collect::<BTreeSet<u8>>();
+                positions.len() >= usize::from(code.data())
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use super::features::{Features, Scene};
 use super::survivors::Survivor;
 use base::Random;
+use layout::Code;
 
 /// Nanoseconds of a millisecond.
 pub const MS: u64 = 1_000_000;
@@ -12,8 +13,10 @@ pub const MS: u64 = 1_000_000;
 pub struct Plan {
     /// Hosts.
     pub hosts: u64,
-    /// Copies of each place.
+    /// Copies of each place, or members of its rows.
     pub copies: u64,
+    /// How rows are coded; none: disks have copies.
+    pub code: Option<Code>,
     /// Places of each disk.
     pub places: u64,
     /// Disks, each with a guest.
@@ -296,7 +299,14 @@ impl Plan {
             }
             None => {}
         }
-        if features.stand_ins > 0 {
+        let codes = Code::ALL.into_iter();
+        self.code = codes.into_iter().find(|code| u64::from(code.data()) == features.parity);
+        if let Some(code) = self.code {
+            let more = self.hosts - self.copies;
+            self.copies = u64::from(code.members());
+            self.hosts = self.copies + more;
+        }
+        if features.stand_ins > 0 && self.code.is_none() {
             self.stand_ins = features.stand_ins;
             self.hosts = self.hosts.max(self.copies + 1);
             self.tend_ns = self.tend_ns.max(300 * MS);

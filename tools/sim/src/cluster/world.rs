@@ -22,7 +22,7 @@ use diskgroup::{Io, IoFailure};
 use node::{DiskSpec, FabricOutput, GroupKey, Node, Output, Token};
 use replication::limits::{COPY_BLOCKS_MAX, START_PATIENCE};
 use replication::owner::{Committed, End, Event as OwnerEvent};
-use replication::{Roster, Rule, Standing};
+use replication::{InRows, Roster, Rule, Standing};
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 use wire::{Answer, Message, Request};
@@ -778,6 +778,7 @@ fn first_roster(spec: &DiskSpec, placed: &[Vec<usize>], hosts: &[Host]) -> Roste
                 component: component.id,
                 node: hosts[placed[place][copy]].id,
                 place: place as u16,
+                rows: spec.layout.place_code(place).map(|code| InRows { code, position: component.position }),
                 standing: Standing::Active,
                 base: base::WriteId::default(),
                 role: replication::Role::Copy,
