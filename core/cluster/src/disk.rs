@@ -140,6 +140,12 @@ pub enum Objection {
     /// The policy asks for other columns, and no blocks move when a policy changes.
     #[error("stripes={0} needs other columns than the disk has: copy it to a new disk with this policy")]
     Stripes(String),
+    /// The policy asks for another method, or for other rows.
+    #[error(
+        "a disk keeps its method, and with method=parity its failures_to_tolerate, from its creation: copy it to a new disk with this \
+         policy"
+    )]
+    Shape,
     /// There is no room, or no place.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -304,18 +310,20 @@ impl DiskRecord {
         self.roster.members.iter().filter(counts).count()
     }
 
+    /// How many of some components of a place could be lost one after the other until its data is: one copy has all, and with parity
+    /// as many members as there are data units. 0: they do not have it. The components must be the disk's.
+    pub fn left(&self, place: usize, components: impl IntoIterator<Item = ComponentId>) -> usize {
+        let components = components.into_iter();
+        let Some(code) = self.layout.place_code(place) else { return components.count() };
+        let positions: BTreeSet<u8> =
+            components.filter_map(|id| Some(self.component(id)?.1.position)).collect();
+        (positions.len() + 1).saturating_sub(usize::from(code.data()))
+    }
+
     /// Whether a place has active components enough to be read: one, or with parity as many as it has data units.
     pub fn has_enough(&self, place: usize) -> bool {
         let is_active = |one: &&Member| usize::from(one.place) == place && one.standing == Standing::Active;
-        let active = self.roster.members.iter().filter(is_active);
-        match self.layout.place_code(place) {
-            None => active.count() > 0,
-            Some(code) => {
-                let positions: BTreeSet<u8> =
-                    active.filter_map(|one| Some(self.in_rows(one)?.position)).collect();
-                positions.len() >= usize::from(code.data())
-            }
-        }
+        self.left(place, self.roster.members.iter().filter(is_active).map(|one| one.component)) > 0
     }
 
     /// What a member is in the rows of its place.

@@ -193,11 +193,16 @@ fn fates(
         let footprint = placed.footprint(place);
         for copy in copies.iter().filter(is_here) {
             let device = |id: &ComponentId| disk.component(*id).map(|(_, found)| found.device);
-            let elsewhere =
-                sound.iter().filter(|id| device(id).is_some_and(|found| !devices.contains(&found))).count();
+            let elsewhere: Vec<ComponentId> = sound
+                .iter()
+                .copied()
+                .filter(|id| device(id).is_some_and(|found| !devices.contains(&found)))
+                .collect();
+            let is_readable = disk.left(place, elsewhere.iter().copied()) > 0;
+            let elsewhere = elsewhere.len();
             let fate = match outcomes.remove(&copy.id) {
-                _ if sound.is_empty() => Fate::Lost,
-                None if elsewhere == 0 && sound.contains(&copy.id) => Fate::Inaccessible,
+                _ if disk.left(place, sound.iter().copied()) == 0 => Fate::Lost,
+                None if !is_readable && sound.contains(&copy.id) => Fate::Inaccessible,
                 None => Fate::Missed { copies_left: elsewhere, copies: copies.len() },
                 Some(Err(cause)) => Fate::Stuck { cause, bytes: footprint.data_bytes },
                 Some(Ok(target)) => {

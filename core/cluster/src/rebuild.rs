@@ -196,7 +196,8 @@ fn without_silent(record: &DiskRecord, testimony: &Testimony) -> (Vec<ComponentI
         let is_here = |one: &&replication::Member| usize::from(one.place) == place;
         let members = record.roster.members.iter().filter(is_here);
         let active: Vec<_> = members.filter(|one| one.standing == Standing::Active).collect();
-        if !active.iter().any(|one| answers(&one.node.host)) {
+        let answering = active.iter().filter(|one| answers(&one.node.host)).map(|one| one.component);
+        if record.left(place, answering) == 0 {
             missing.push(place);
             continue;
         }

@@ -174,7 +174,9 @@ fn may_need(view: &View, repairs: &Repairs, disk: &DiskRecord, copy: &Component,
     let member = disk.roster.member(copy.id);
     let is_absent = member.is_some_and(|one| one.standing == Standing::Absent && one.role == Role::Copy);
     let is_filled = view.member_state(disk.id, copy.id).is_some_and(|report| report.resync.is_some());
+    // Of rows nothing stands in yet: the others have what is changed.
     is_absent
+        && disk.layout.code().is_none()
         && !is_filled
         && view.ground_of(disk, copy) != Ground::DeviceFailed
         && disk.stand_in_for(copy.id).is_none()

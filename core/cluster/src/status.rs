@@ -119,11 +119,12 @@ pub fn without_room(
         .map(|space| (space.id, space.name.as_str()))
         .collect();
     let (mut failing, mut reduced) = (BTreeSet::new(), BTreeSet::new());
-    for (_, copies) in layout.places() {
+    for (place, copies) in layout.places() {
         let active: Vec<&Component> = copies.iter().filter(|copy| counts(copy.id)).collect();
         let (without, with): (Vec<&Component>, Vec<&Component>) =
             active.into_iter().partition(|copy| full.contains_key(&copy.device));
-        match with.is_empty() {
+        let needed = layout.place_code(place).map_or(1, |code| usize::from(code.data()));
+        match with.len() < needed {
             true => failing.extend(without.iter().map(|copy| full[&copy.device].to_owned())),
             false => reduced.extend(
                 without
@@ -164,7 +165,8 @@ pub(crate) fn waits_for(view: &View, disk: &DiskRecord, known: &Known<'_>) -> St
     let mut awaited = BTreeSet::new();
     for place in 0..disk.layout.place_count() {
         let of_place = || disk.roster.members.iter().filter(move |one| usize::from(one.place) == place);
-        if of_place().any(|one| serves(view, disk, one.component)) {
+        let serving = of_place().map(|one| one.component).filter(|id| serves(view, disk, *id));
+        if disk.left(place, serving) > 0 {
             continue;
         }
         for member in of_place().filter(|one| one.standing == Standing::Active) {

@@ -205,9 +205,14 @@ impl View {
         pairs.find(|(id, stand_in)| self.is_here(disk, *id) && self.is_here(disk, *stand_in))
     }
 
-    /// Whether a place can be used: a component of it is sound, or one can be restored.
+    /// How many of the sound components of a place could be lost until its data is; 0 if it cannot be read.
+    pub fn left(&self, disk: &DiskRecord, place: usize) -> usize {
+        disk.left(place, self.sound(disk, place))
+    }
+
+    /// Whether a place can be used: enough components of it are sound, or one can be restored.
     pub fn is_served(&self, disk: &DiskRecord, place: usize) -> bool {
-        !self.sound(disk, place).is_empty() || self.pair(disk, place).is_some()
+        self.left(disk, place) > 0 || self.pair(disk, place).is_some()
     }
 
     /// Bytes of data in a place, if known.

@@ -95,7 +95,9 @@ impl Window {
         match self.entries.get_mut(index) {
             Some((other, at)) if other.id == entry.id => {
                 *at = position.max(*at);
-                if entry.last() > other.last() {
+                // What was held and is dropped has not happened.
+                let is_dropped = entry.count == 0 && entry.layer > 0;
+                if entry.last() > other.last() || is_dropped {
                     *other = entry;
                 }
             }

@@ -7,7 +7,7 @@ use crate::disk::PlacedDisk;
 use crate::policy::{Method, Stripes};
 use base::units::{EXTENT_SIZE, format_bytes};
 use base::{ComponentId, DeviceId};
-use layout::{Component, Invalid, Layout};
+use layout::{Code, Component, Invalid, Layout};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A rule that a layout breaks.
@@ -60,9 +60,14 @@ pub enum Breach {
         /// What the layout survives.
         found: u8,
     },
-    /// The copies are not kept by the method that the policy asks for.
-    #[error("method is mirror, the policy asks for parity")]
-    Method,
+    /// The disk is not kept by the method that the policy asks for.
+    #[error("method is {found}, the policy asks for {wanted}")]
+    Method {
+        /// What the policy asks for.
+        wanted: &'static str,
+        /// What the layout is.
+        found: &'static str,
+    },
     /// The disk is spread over another number of devices.
     #[error("stripes is {found}, the policy asks for {wanted}")]
     Stripes {
@@ -115,12 +120,23 @@ pub fn check(disk: &PlacedDisk<'_>, devices: &[DeviceSpace]) -> Vec<Breach> {
         }
     }
     breaches.extend(layout.places().flat_map(|(_, copies)| shared_domains(copies, &known)));
-    let survived = layout.places().map(|(_, copies)| survived(copies, &known)).min().unwrap_or(0);
+    let survived = layout
+        .places()
+        .map(|(place, components)| survived(components, layout.place_code(place), &known))
+        .min()
+        .unwrap_or(0);
     if survived < usize::from(policy.failures_to_tolerate) {
         breaches.push(Breach::Failures { wanted: policy.failures_to_tolerate, found: survived as u8 });
     }
-    if policy.method == Method::Parity {
-        breaches.push(Breach::Method);
+    let is_of_rows = |place: usize| layout.place_code(place).is_some();
+    match policy.method {
+        Method::Parity if !(0..layout.place_count()).all(is_of_rows) => {
+            breaches.push(Breach::Method { wanted: "parity", found: "mirror" });
+        }
+        Method::Mirror if (0..layout.place_count()).any(is_of_rows) => {
+            breaches.push(Breach::Method { wanted: "mirror", found: "parity" });
+        }
+        Method::Mirror | Method::Parity => {}
     }
     if let Stripes::Exactly(wanted) = policy.stripes {
         let found = layout.parts().iter().find_map(|part| other_spread(part, usize::from(wanted)));
@@ -160,9 +176,11 @@ fn shared_domains(copies: &[Component], known: &BTreeMap<DeviceId, &DeviceSpace>
     breaches
 }
 
-/// The failures after which one of the copies is still there: one less than the fault domains that they stand in.
-fn survived(copies: &[Component], known: &BTreeMap<DeviceId, &DeviceSpace>) -> usize {
-    copies.iter().map(|copy| domain_of(copy.device, known)).collect::<BTreeSet<_>>().len() - 1
+/// The failures after which what is needed of a place is still there: one of the copies, or as many members of each row as it has data
+/// units. Each failure takes a fault domain.
+fn survived(components: &[Component], code: Option<Code>, known: &BTreeMap<DeviceId, &DeviceSpace>) -> usize {
+    let domains = components.iter().map(|one| domain_of(one.device, known)).collect::<BTreeSet<_>>().len();
+    domains.saturating_sub(code.map_or(1, |code| usize::from(code.data())))
 }
 
 /// How many devices each replica of a part is spread over, if that is not what was `wanted`.

@@ -9,22 +9,56 @@ use crate::device::{DeviceSpace, reservation};
 use crate::policy::Policy;
 use crate::refusal::Cause;
 use base::ComponentId;
-use layout::{Component, Layout, striping};
+use layout::{Code, Component, Layout, striping};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// The equal columns of a plan, each with its copies.
+/// What a column consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// So many copies.
+    Mirror(usize),
+    /// Rows with parity.
+    Parity(Code),
+}
+
+impl Shape {
+    /// Components of a column, each in a fault domain of its own.
+    pub fn components(self) -> usize {
+        match self {
+            Shape::Mirror(copies) => copies,
+            Shape::Parity(code) => usize::from(code.members()),
+        }
+    }
+
+    /// Components whose sizes make up that of the column.
+    pub fn data(self) -> u64 {
+        match self {
+            Shape::Mirror(_) => 1,
+            Shape::Parity(code) => u64::from(code.data()),
+        }
+    }
+
+    /// The least number of columns that hold `size` bytes.
+    pub fn columns_min(self, size: u64) -> usize {
+        striping::component_count_min(size.div_ceil(self.data())) as usize
+    }
+}
+
+/// The equal columns of a plan, each with its copies or its members of rows.
 pub(crate) struct Columns {
     /// How many columns.
     pub count: usize,
-    copies: usize,
+    shape: Shape,
     size: u64,
     reserve: u64,
 }
 
 /// Where every copy of every column stands.
 pub(crate) struct Places {
-    column_size: u64,
+    shape: Shape,
+    /// Bytes of one component.
+    size: u64,
     /// For each column the devices of its copies, by their index in the caller's list.
     columns: Vec<Vec<usize>>,
 }
@@ -32,13 +66,20 @@ pub(crate) struct Places {
 impl Places {
     /// The layout with fresh ids.
     pub fn layout(&self, devices: &[DeviceSpace], ids: &mut impl FnMut() -> ComponentId) -> Layout {
-        let mut component = |index: &usize| Component {
-            id: ids(),
-            device: devices[*index].id,
-            size: self.column_size,
-            position: 0,
+        let is_of_rows = matches!(self.shape, Shape::Parity(_));
+        let mut column = |chosen: &Vec<usize>| {
+            let component = |(position, index): (u8, &usize)| Component {
+                id: ids(),
+                device: devices[*index].id,
+                size: self.size,
+                position: if is_of_rows { position } else { 0 },
+            };
+            let components = (0u8..).zip(chosen).map(component).collect();
+            match self.shape {
+                Shape::Mirror(_) => Layout::of_copies(components),
+                Shape::Parity(code) => Layout::Parity { code, members: components },
+            }
         };
-        let mut column = |copies: &Vec<usize>| Layout::of_copies(copies.iter().map(&mut component).collect());
         let layout = striping::stripe(self.columns.iter().map(&mut column).collect());
         assert!(layout.validate().is_ok(), "a plan is a valid layout");
         layout
@@ -53,15 +94,15 @@ impl Places {
 }
 
 impl Columns {
-    /// `count` columns that hold `size` bytes together, with the policy's copies and reservation.
-    pub fn new(size: u64, count: usize, policy: &Policy) -> Columns {
-        let size = striping::column_size(size, count as u64);
-        Columns { count, copies: policy.copies(), size, reserve: reservation(size, policy.space_reservation) }
+    /// `count` columns of a shape that hold `size` bytes together, with the policy's reservation.
+    pub fn new(size: u64, count: usize, shape: Shape, policy: &Policy) -> Columns {
+        let size = striping::column_size(size, count as u64 * shape.data());
+        Columns { count, shape, size, reserve: reservation(size, policy.space_reservation) }
     }
 
     /// Components in all.
     fn component_count(&self) -> usize {
-        self.count * self.copies
+        self.count * self.shape.components()
     }
 
     /// How many components a device can take.
@@ -84,7 +125,7 @@ impl Columns {
     /// a column in one fault domain.
     pub fn deal(&self, chosen: &[&Candidate<'_>]) -> Option<Places> {
         let dealt = self.deal_counts(chosen)?;
-        Some(Places { column_size: self.size, columns: self.arrange(chosen, dealt) })
+        Some(Places { shape: self.shape, size: self.size, columns: self.arrange(chosen, dealt) })
     }
 
     /// How many components each of `chosen` takes.
@@ -121,8 +162,8 @@ impl Columns {
             };
             let mut order: Vec<&Vec<usize>> = domains.values().collect();
             order.sort_by_cached_key(domain_key);
-            let mut copies = Vec::with_capacity(self.copies);
-            for members in order.into_iter().take(self.copies) {
+            let mut copies = Vec::with_capacity(self.shape.components());
+            for members in order.into_iter().take(self.shape.components()) {
                 let device_key = |place: &&usize| (Reverse(left[**place]), used_last[**place], **place);
                 let place = *members.iter().min_by_key(device_key).expect("a domain has a device");
                 assert!(left[place] > 0, "the domains with the most left have some left");
@@ -130,7 +171,7 @@ impl Columns {
                 used_last[place] = turn;
                 copies.push(chosen[place].index);
             }
-            assert!(copies.len() == self.copies, "there are enough fault domains");
+            assert!(copies.len() == self.shape.components(), "there are enough fault domains");
             columns.push(copies);
         }
         assert!(left.iter().all(|rest| *rest == 0), "what was dealt is placed");

@@ -42,6 +42,18 @@ fn count_of(count: usize, one: &str, several: &str) -> String {
 
 fn copies(disk: &PlacedDisk<'_>) -> String {
     let (policy, wanted) = (disk.policy, disk.policy.copies());
+    if let Some(code) = disk.layout.code() {
+        return format!(
+            "RAID-{} {}+{}: of each row of {} units any {} are enough to read it, the policy says method=parity, \
+             failures_to_tolerate={}",
+            if code.parity() == 1 { 5 } else { 6 },
+            code.data(),
+            code.parity(),
+            code.members(),
+            code.data(),
+            policy.failures_to_tolerate,
+        );
+    }
     let count = |(_, copies): (usize, &[layout::Component])| copies.len();
     let fewest = disk.layout.places().map(count).min().unwrap_or(0);
     let most = disk.layout.places().map(count).max().unwrap_or(0);
@@ -69,6 +81,13 @@ fn domains(layout: &Layout, devices: &[DeviceSpace]) -> Option<String> {
     let kind = DomainKind::of(used.iter().copied().copied());
     let names: BTreeSet<String> = used.iter().map(|device| device.domain_name().to_owned()).collect();
     let names: Vec<String> = names.into_iter().collect();
+    if layout.code().is_some() {
+        return Some(format!(
+            "no two units of a row stand in one {}, so that one failure takes at most one: {}",
+            kind.singular(),
+            named(&names)
+        ));
+    }
     Some(format!(
         "no two copies of a block stand in one {}, so that one failure takes at most one: {}",
         kind.singular(),
@@ -83,6 +102,8 @@ fn spread(part: &Layout, policy: &Policy, size: u64, devices: &[DeviceSpace]) ->
     let each = part.components().next().map_or(0, |(_, component)| component.size);
     let each = format_bytes(each);
     let what = match (places, copies) {
+        (1, _) if part.code().is_some() => format!("{copies} members of {each}"),
+        (_, _) if part.code().is_some() => format!("{places} columns of {copies} members of {each}"),
         (1, 1) => return format!("one component of {each}: {}", reason(part, policy, size, devices)),
         (_, 1) => format!("{places} components of {each}"),
         (1, _) => format!("{copies} copies of {each}"),

@@ -4,16 +4,16 @@
 //! be chosen either way is decided by the seed, so that a plan can be replayed. Must share no code with `check`.
 
 use crate::candidate::{Candidate, Spread, candidates, spread};
-use crate::columns::{Columns, Places};
+use crate::columns::{Columns, Places, Shape};
 use crate::device::DeviceSpace;
 use crate::limits::{STRIPES_AUTO_MAX, STRIPES_MAX};
 use crate::one_host;
-use crate::policy::{Percent, Policy, Stripes};
+use crate::policy::{Method, Percent, Policy, Stripes};
 use crate::refusal::{Cause, DomainKind, Refusal};
 use crate::weaken;
 use base::ComponentId;
 use base::units::{DISK_SIZE_MAX, EXTENT_SIZE, SECTOR_SIZE};
-use layout::{Layout, striping};
+use layout::{Code, Layout, striping};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -98,28 +98,38 @@ fn attempt(policy: &Policy, size: u64, devices: &[DeviceSpace], seed: u64) -> Re
     }
     policy.check_supported().map_err(Cause::Unsupported)?;
     let candidates = candidates(devices, seed)?;
-    check_domains(policy, &candidates)?;
+    let shape = shape(policy, &candidates)?;
     match policy.stripes {
-        Stripes::Exactly(count) => place_exactly(usize::from(count), size, policy, &candidates),
+        Stripes::Exactly(count) => place_exactly(usize::from(count), size, (policy, shape), &candidates),
         Stripes::Auto if policy.keeps_to_one_host() => {
-            one_host::place_on_fewest(&candidates, |some| place_auto(size, policy, some))
+            one_host::place_on_fewest(&candidates, |some| place_auto(size, (policy, shape), some))
         }
-        Stripes::Auto => place_auto(size, policy, &candidates),
+        Stripes::Auto => place_auto(size, (policy, shape), &candidates),
     }
 }
 
-fn check_domains(policy: &Policy, candidates: &[Candidate<'_>]) -> Result<(), Cause> {
+/// What the columns of a disk consist of: the widest rows that there are fault domains for.
+fn shape(policy: &Policy, candidates: &[Candidate<'_>]) -> Result<Shape, Cause> {
     // Which copy is current is written in the directory, so no majority of hosts is needed and no witness.
-    let needed = policy.copies();
-    let found: BTreeSet<&str> = candidates.iter().map(|one| one.device.domain_name()).collect();
-    if candidates.iter().map(|one| one.domain).collect::<BTreeSet<_>>().len() >= needed {
-        return Ok(());
+    let found = candidates.iter().map(|one| one.domain).collect::<BTreeSet<_>>().len();
+    let shapes: Vec<Shape> = match policy.method {
+        Method::Mirror => vec![Shape::Mirror(policy.copies())],
+        Method::Parity => {
+            let survives = |code: &Code| code.parity() == policy.failures_to_tolerate;
+            let mut codes: Vec<Code> = Code::ALL.into_iter().filter(survives).collect();
+            codes.sort_by_key(|code| std::cmp::Reverse(code.members()));
+            codes.into_iter().map(Shape::Parity).collect()
+        }
+    };
+    if let Some(shape) = shapes.iter().find(|shape| shape.components() <= found) {
+        return Ok(*shape);
     }
+    let names: BTreeSet<&str> = candidates.iter().map(|one| one.device.domain_name()).collect();
     Err(Cause::Domains {
         failures: policy.failures_to_tolerate,
-        needed,
+        needed: policy.domains_min(),
         kind: DomainKind::of(candidates.iter().map(|one| one.device)),
-        found: found.into_iter().map(str::to_owned).collect(),
+        found: names.into_iter().map(str::to_owned).collect(),
     })
 }
 
@@ -127,16 +137,16 @@ fn check_domains(policy: &Policy, candidates: &[Candidate<'_>]) -> Result<(), Ca
 fn place_exactly(
     stripes: usize,
     size: u64,
-    policy: &Policy,
+    (policy, shape): (&Policy, Shape),
     candidates: &[Candidate<'_>],
 ) -> Result<Places, Cause> {
-    let count = (striping::component_count_min(size) as usize).next_multiple_of(stripes);
-    let columns = Columns::new(size, count, policy);
-    let needed = stripes * policy.copies();
+    let count = shape.columns_min(size).next_multiple_of(stripes);
+    let columns = Columns::new(size, count, shape, policy);
+    let needed = stripes * shape.components();
     let wide = Spread { count: needed, per_group: usize::MAX, per_domain: count };
     let found = spread(candidates.iter().collect(), wide).len();
     if found < needed {
-        return Err(Cause::Devices { stripes, copies: policy.copies(), found });
+        return Err(Cause::Devices { stripes, copies: shape.components(), found });
     }
     let able = candidates.iter().filter(|candidate| columns.room_on(candidate) > 0).collect();
     let spread_wide = spread(able, wide);
@@ -154,15 +164,19 @@ fn place_exactly(
 
 /// Columns on as few devices as hold the disk, or on up to four devices of different hosts or groups for each replica
 /// when that spreads the load further.
-fn place_auto(size: u64, policy: &Policy, candidates: &[Candidate<'_>]) -> Result<Places, Cause> {
-    let least = striping::component_count_min(size) as usize;
-    let units = size.div_ceil(EXTENT_SIZE).try_into().unwrap_or(usize::MAX);
+fn place_auto(
+    size: u64,
+    (policy, shape): (&Policy, Shape),
+    candidates: &[Candidate<'_>],
+) -> Result<Places, Cause> {
+    let least = shape.columns_min(size);
+    let units = size.div_ceil(EXTENT_SIZE * shape.data()).try_into().unwrap_or(usize::MAX);
     let wider = (least.max(2)..=STRIPES_AUTO_MAX.min(units)).map(|width| (width, 1));
     let mut best: Option<(usize, Places)> = None;
     for (width, per_group) in std::iter::once((least, usize::MAX)).chain(wider) {
-        let how = Spread { count: width * policy.copies(), per_group, per_domain: width };
-        let chosen = spread(worth(size, width, candidates), how);
-        let Some(places) = Columns::new(size, width, policy).deal(&chosen) else { continue };
+        let how = Spread { count: width * shape.components(), per_group, per_domain: width };
+        let chosen = spread(worth(size, width as u64 * shape.data(), candidates), how);
+        let Some(places) = Columns::new(size, width, shape, policy).deal(&chosen) else { continue };
         // The busiest device has `busiest` of `width` columns, the share of the disk's load that it bears.
         let is_better =
             |(best_width, best): &(usize, Places)| places.busiest() * best_width < best.busiest() * width;
@@ -177,16 +191,16 @@ fn place_auto(size: u64, policy: &Policy, candidates: &[Candidate<'_>]) -> Resul
     let everything = Spread { count: candidates.len(), per_group: usize::MAX, per_domain: usize::MAX };
     let all = spread(candidates.iter().collect(), everything);
     let counts = least..=least.max(usize::from(STRIPES_MAX));
-    let places = counts.into_iter().find_map(|count| Columns::new(size, count, policy).deal(&all));
-    places.ok_or_else(|| Columns::new(size, least, policy).does_not_fit(&all))
+    let places = counts.into_iter().find_map(|count| Columns::new(size, count, shape, policy).deal(&all));
+    places.ok_or_else(|| Columns::new(size, least, shape, policy).does_not_fit(&all))
 }
 
 /// The devices that `stripes=auto` prefers for so many columns. A device that is much fuller than the best would end
 /// the whole disk when it is full: it takes part only if it could hold its column, or has at least half the room of the
 /// best.
-fn worth<'a>(size: u64, width: usize, candidates: &'a [Candidate<'a>]) -> Vec<&'a Candidate<'a>> {
+fn worth<'a>(size: u64, width: u64, candidates: &'a [Candidate<'a>]) -> Vec<&'a Candidate<'a>> {
     let best = candidates.iter().map(|candidate| candidate.device.available_bytes()).max().unwrap_or(0);
-    let column_size = striping::column_size(size, width as u64);
+    let column_size = striping::column_size(size, width);
     let fits = |available: u64| available >= column_size || available >= best / 2;
     candidates.iter().filter(|candidate| fits(candidate.device.available_bytes())).collect()
 }

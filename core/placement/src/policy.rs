@@ -4,6 +4,7 @@
 //! `Display` writes and `FromStr` reads, is also how records keep a policy.
 
 use crate::limits::{FAILURES_TO_TOLERATE_MAX, STRIPES_MAX};
+use layout::Code;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -215,6 +216,18 @@ impl Policy {
         usize::from(self.failures_to_tolerate) + 1
     }
 
+    /// Fault domains that a disk takes at least: one for each copy, or for each member of the narrowest rows.
+    pub fn domains_min(&self) -> usize {
+        match self.method {
+            Method::Mirror => self.copies(),
+            Method::Parity => {
+                let survives = |code: &Code| code.parity() == self.failures_to_tolerate;
+                let members = Code::ALL.into_iter().filter(survives).map(|code| usize::from(code.members()));
+                members.min().unwrap_or(self.copies())
+            }
+        }
+    }
+
     /// Whether a disk stays on one host: with one copy of its data each further host is another one whose failure takes
     /// the disk, so it is spread over hosts only where stripes are asked for by number.
     pub fn keeps_to_one_host(&self) -> bool {
@@ -233,8 +246,9 @@ impl Policy {
     /// The first such rule.
     pub fn check_supported(&self) -> Result<(), Unsupported> {
         let refuse = |rule, value, reason| Err(Unsupported { rule, value, reason });
-        if self.method == Method::Parity {
-            return refuse("method", "parity", "parity over several hosts comes with a later version");
+        if self.method == Method::Parity && !(1..=2).contains(&self.failures_to_tolerate) {
+            let reason = "parity survives one failure (RAID-5) or two (RAID-6): failures_to_tolerate=1 or 2";
+            return refuse("method", "parity", reason);
         }
         if self.read_cache_reservation > Percent(0) {
             let reason = "read caches for groups of spinning devices come with a later version";

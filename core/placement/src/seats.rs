@@ -110,7 +110,9 @@ impl<'a> Seats<'a> {
             for place in range {
                 let copies = disk.layout.place(place).expect("a part's places are there");
                 copies.iter().for_each(|component| seats.stays(part, place, component));
-                for copy in copies.len()..disk.policy.copies() {
+                // Rows have what they need, or something is replaced.
+                let wanted = if disk.layout.place_code(place).is_some() { 0 } else { disk.policy.copies() };
+                for copy in copies.len()..wanted {
                     let stripe = match disk.policy.stripes {
                         Stripes::Exactly(stripes) => (place - first) % usize::from(stripes),
                         Stripes::Auto => place - first,

@@ -136,9 +136,10 @@ mod tests {
     #[test]
     fn rules_that_no_cluster_can_keep_get_their_defaults() {
         let policy: Policy =
-            "default,method=parity,read_cache_reservation=5,site_locality=preferred,stripes=2"
+            "default,failures_to_tolerate=3,method=parity,read_cache_reservation=5,site_locality=preferred,stripes=2"
                 .parse()
                 .expect("a policy");
-        assert_eq!(supported(&policy), "default,stripes=2".parse().expect("a policy"));
+        let expected = "default,failures_to_tolerate=3,stripes=2".parse().expect("a policy");
+        assert_eq!(supported(&policy), expected);
     }
 }

@@ -72,9 +72,15 @@ pub fn run_rebuild(seed: u64, slip: Option<Slip>) -> Result<Summary, String> {
     })
 }
 
-/// The first of `seeds` seeds from `first` on at which the mutant is caught, and how.
-pub fn hunt(play: Play, removed: Rule, first: u64, seeds: u64) -> Option<(u64, String)> {
-    (first..first + seeds).find_map(|seed| Some((seed, run(play, seed, Some(removed)).err()?)))
+/// The first of `seeds` seeds from `first` on at which the mutant is caught, and how, with the features that a seed is given.
+pub fn hunt(
+    play: Play,
+    features: impl Fn(u64) -> Features,
+    removed: Rule,
+    (first, seeds): (u64, u64),
+) -> Option<(u64, String)> {
+    let found = |seed| run_pinned(play, seed, features(seed), Some(removed)).err();
+    (first..first + seeds).find_map(|seed| Some((seed, found(seed)?)))
 }
 
 /// An assertion that fails as a finding.

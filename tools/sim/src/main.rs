@@ -191,7 +191,7 @@ fn several(arguments: &Arguments) -> Result<bool, String> {
     }
     if arguments.mutants {
         let caught = replication::Rule::ALL.into_iter().filter(chosen).map(|mutant| {
-            let found = hunt(play, mutant, arguments.seed, arguments.seeds);
+            let found = hunt(play, features, mutant, (arguments.seed, arguments.seeds));
             match &found {
                 Some((seed, why)) => println!("{mutant:?}: caught by seed {seed}: {why}"),
                 None => println!("{mutant:?}: not caught by {} seeds", arguments.seeds),

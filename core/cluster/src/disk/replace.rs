@@ -93,6 +93,9 @@ impl DiskRecord {
         if self.incoming_for(component).is_some() || self.stand_in_for(component).is_some() {
             return Err(Objection::AlreadyReplaced(component));
         }
+        if self.layout.place_code(place).is_some() {
+            return Err(Objection::LastCopy(component)); // No other one has its units.
+        }
         let without = |layout: &Layout| {
             let copies = layout.place(place).expect("a growing disk keeps its places");
             let kept: Vec<Component> = copies.iter().filter(|copy| copy.id != component).copied().collect();

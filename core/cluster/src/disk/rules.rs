@@ -5,7 +5,7 @@
 use super::parts::{Incoming, Reason};
 use super::{DiskRecord, Nodes, Objection, Transition, node_of};
 use base::{ComponentId, DeviceId, HostId, NodeId};
-use placement::{Addition, Breach, Debt, DeviceSpace, Policy, add_copies, check, check_reservation};
+use placement::{Addition, Breach, Debt, DeviceSpace, Method, Policy, add_copies, check, check_reservation};
 use replication::Member;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +28,12 @@ impl DiskRecord {
         policy.check_supported().map_err(placement::Cause::Unsupported).map_err(Objection::Cause)?;
         if self.growth.is_some() {
             return Err(Objection::Growth("the disk is growing"));
+        }
+        let is_reshaped = policy.method != self.policy.method
+            || (policy.method == Method::Parity
+                && policy.failures_to_tolerate != self.policy.failures_to_tolerate);
+        if is_reshaped {
+            return Err(Objection::Shape);
         }
         let mut next = DiskRecord { policy: *policy, ..self.clone() };
         next.keep_stripes(devices)?;
@@ -128,7 +134,8 @@ impl DiskRecord {
     fn drop_copies(&mut self) {
         let wanted = self.policy.copies();
         let hosts = if self.policy.keeps_to_one_host() { self.places_of_hosts() } else { BTreeMap::new() };
-        for place in 0..self.layout.place_count() {
+        let has_copies = |place: &usize| self.layout.place_code(*place).is_none();
+        for place in (0..self.layout.place_count()).filter(has_copies).collect::<Vec<usize>>() {
             let copies = self.layout.place(place).expect("the place is there").to_vec();
             let further = self.incoming.iter().filter(|one| usize::from(one.place) == place);
             let further = further.filter(|one| one.replaces.is_none()).map(|one| one.component.id);

@@ -4,7 +4,7 @@ use super::code::Code;
 use super::finding::{Finding, Severity, Subject};
 use super::surroundings::Surroundings;
 use crate::device::{DeviceRecord, DeviceState};
-use crate::disk::DiskState;
+use crate::disk::{DiskRecord, DiskState};
 use crate::host::{HostRecord, Maintenance};
 use crate::limits::{COMPONENTS_LOW, SPACE_CRITICAL, SPACE_LOW, STEADY_AFTER};
 use crate::liveness::{Absence, Liveness};
@@ -274,7 +274,7 @@ fn harmed_by(view: &View, device: DeviceId) -> String {
 
 /// Whether the data of the fullest host would find room on the others, where copies are rebuilt at all.
 fn after_failure(view: &View, found: &mut Vec<Finding>) {
-    let is_needed = view.disks.values().any(|disk| disk.policy.copies() > 1);
+    let is_needed = view.disks.values().any(|disk| disk.policy.domains_min() > 1);
     let sums = |host: &HostRecord| {
         let in_service = host.devices.iter().filter(|device| device.state == DeviceState::InService);
         in_service.fold((0, 0), |(used, free), device| {
@@ -307,11 +307,11 @@ fn after_failure(view: &View, found: &mut Vec<Finding>) {
 fn domains(view: &View, spaces: &[DeviceSpace], found: &mut Vec<Finding>) {
     let domains: BTreeSet<&str> =
         spaces.iter().filter(|space| space.in_service).map(DeviceSpace::domain_name).collect();
-    let Some(copies) = view.disks.values().map(|disk| disk.policy.copies()).max().filter(|most| *most > 1)
-    else {
+    let needed = |disk: &DiskRecord| disk.policy.domains_min();
+    let Some(copies) = view.disks.values().map(|disk| needed(disk)).max().filter(|most| *most > 1) else {
         return;
     };
-    let disks = view.disks.values().filter(|disk| disk.policy.copies() == copies);
+    let disks = view.disks.values().filter(|disk| needed(disk) == copies);
     let disks = listed(&disks.map(|disk| disk.name.clone()).collect::<Vec<_>>());
     let count = domains.len();
     let (severity, cause) = match count {

@@ -18,7 +18,7 @@ impl Repairs {
     pub(super) fn due(&mut self, now: Instant, view: &View, disk: &DiskRecord) -> Vec<Due> {
         let (mut due, mut idle) = (Vec::new(), Vec::new());
         for (place, copies) in disk.layout.places() {
-            let sound = view.sound(disk, place).len();
+            let sound = view.left(disk, place);
             if sound == 0 {
                 continue;
             }
@@ -57,9 +57,10 @@ impl Repairs {
     fn debts(&mut self, view: &View, disk: &DiskRecord) -> Vec<Due> {
         let mut debts = Vec::new();
         for (place, copies) in disk.layout_to_come().places() {
-            let sound = view.sound(disk, place).len();
+            let sound = view.left(disk, place);
             let slot = Slot::Copy(place);
-            if copies.len() < disk.policy.copies() && sound > 0 {
+            let is_of_rows = disk.layout.place_code(place).is_some();
+            if copies.len() < disk.policy.copies() && sound > 0 && !is_of_rows {
                 debts.push(Due { slot, place, why: Why::Debt, sound });
             } else {
                 self.refused.remove(&(disk.id, slot));
@@ -116,7 +117,7 @@ fn sharing(view: &View, disk: &DiskRecord, due: &[Due]) -> Vec<Due> {
         slot: Slot::Component(copy.id),
         place,
         why: Why::Domain,
-        sound: view.sound(disk, place).len(),
+        sound: view.left(disk, place),
     };
     domains::to_move(view, disk, &gone).into_iter().map(due).collect()
 }

@@ -76,7 +76,7 @@ fn without_host(view: &View, disk: &DiskRecord) -> Vec<ComponentId> {
     for (place, copies) in disk.layout.places() {
         let (out, stay): (Vec<&Component>, Vec<&Component>) =
             copies.iter().partition(|copy| is_out(copy) && is_free(copy));
-        if !stay.is_empty() && !view.sound(disk, place).is_empty() {
+        if !stay.is_empty() && view.left(disk, place) > 0 {
             found.extend(out.into_iter().map(|copy| copy.id));
         }
     }

@@ -36,7 +36,7 @@ pub(crate) fn must_leave(view: &View, disk: &DiskRecord, component: &Component) 
                 let (_, other) = disk.component(*id).expect("it is sound");
                 *id != component.id && mode_of(view, disk, &other).is_none()
             };
-            !view.sound(disk, place).iter().any(stays)
+            disk.left(place, view.sound(disk, place).into_iter().filter(stays)) == 0
         }
     }
 }

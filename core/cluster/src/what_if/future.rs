@@ -209,7 +209,7 @@ impl Future {
             for member in disk.roster.members.iter().filter(|one| one.role == Role::Copy) {
                 let device = disk.component(member.component).map(|(_, found)| found.device);
                 let is_here = device.is_some_and(|device| self.view.ground(device) == Ground::Here);
-                let has_source = !self.view.sound(disk, usize::from(member.place)).is_empty();
+                let has_source = self.view.left(disk, usize::from(member.place)) > 0;
                 if member.standing == Standing::Absent && is_here && has_source {
                     filled.push((disk.id, member.component));
                 }

@@ -446,3 +446,68 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn parity_takes_the_widest_rows_that_there_are_fault_domains_for() {
+    let shape = |text: &str, hosts_count: u128, size: u64| {
+        let devices = hosts(hosts_count, 2, 100 * GIB);
+        let plan = planned(text, size, &devices)?;
+        let wanted = policy(text);
+        assert_eq!(check(&planned_disk(&plan, &wanted, size), &devices), []);
+        for hosts in hosts_of_places(&plan, &devices) {
+            assert!(hosts.windows(2).all(|pair| pair[0] != pair[1]), "{hosts:?}");
+        }
+        let code = plan.layout.code().expect("rows");
+        Ok::<_, Refusal>((code.data(), code.parity(), plan.layout.size()))
+    };
+    assert_eq!(shape("default,method=parity,stripes=1", 3, 4 * GIB).unwrap(), (2, 1, 4 * GIB));
+    assert_eq!(shape("default,method=parity,stripes=1", 4, 3 * GIB).unwrap(), (3, 1, 3 * GIB));
+    assert_eq!(
+        shape("default,method=parity,stripes=1", 9, 3 * GIB + 512).unwrap(),
+        (3, 1, 3 * GIB + 3 * MIB)
+    );
+    assert_eq!(
+        shape("default,method=parity,failures_to_tolerate=2,stripes=1", 6, 4 * GIB).unwrap(),
+        (4, 2, 4 * GIB)
+    );
+    let (data, ..) = shape("default,method=parity", 8, 10 * GIB).expect("wide enough");
+    assert_eq!(data, 3);
+    for (text, hosts, needed) in
+        [("default,method=parity", 2, "3"), ("default,method=parity,failures_to_tolerate=2", 5, "6")]
+    {
+        let refusal = shape(text, hosts, GIB).expect_err("too few hosts").to_string();
+        assert!(refusal.contains(needed), "{refusal}");
+    }
+    let refusal = shape("default,method=parity,failures_to_tolerate=3", 9, GIB).expect_err("no such rows");
+    assert!(refusal.to_string().contains("failures_to_tolerate=1 or 2"), "{refusal}");
+}
+
+/// Rows of 64 KiB from equal components, whose sizes are whole MiB: the sizes of a disk and of its components follow from each other.
+#[test]
+fn a_disk_with_parity_grows_in_its_place() {
+    let devices = hosts(4, 1, 4000 * GIB);
+    let wanted = policy("default,method=parity,stripes=1");
+    let plan = planned("default,method=parity,stripes=1", 3 * GIB, &devices).expect("a plan");
+    let disk = planned_disk(&plan, &wanted, 3 * GIB);
+    let grown = crate::extend(&disk, 6 * GIB, &devices, &mut counting(), 1).expect("there is room");
+    assert_eq!((grown.size(), grown.place_count(), grown.component_count()), (6 * GIB, 1, 4));
+    let beyond = crate::extend(&disk, 1000 * GIB, &devices, &mut crate::testing::counting_from(90), 1);
+    let beyond = beyond.expect("there is room");
+    assert!(beyond.size() >= 1000 * GIB);
+    assert!((0..beyond.place_count()).all(|place| beyond.place_code(place).is_some()));
+    assert!(beyond.validate().is_ok());
+}
+
+#[test]
+fn fewer_failures_are_survived_when_units_of_a_row_share_a_host() {
+    let mut devices = hosts(6, 1, 100 * GIB);
+    let text = "default,method=parity,failures_to_tolerate=2,stripes=1";
+    let plan = planned(text, GIB, &devices).expect("a plan");
+    devices[0].host = devices[1].host;
+    let wanted = policy(text);
+    let breaches = check(&planned_disk(&plan, &wanted, GIB), &devices);
+    assert!(breaches.contains(&Breach::Failures { wanted: 2, found: 1 }), "{breaches:?}");
+    let mirror = policy("default");
+    let breaches = check(&planned_disk(&plan, &mirror, GIB), &devices);
+    assert!(breaches.contains(&Breach::Method { wanted: "mirror", found: "parity" }), "{breaches:?}");
+}

@@ -357,7 +357,7 @@ fn is_of_a_move(breach: &Breach) -> bool {
         Breach::Size { .. }
         | Breach::UnknownDevice { .. }
         | Breach::OutOfService { .. }
-        | Breach::Method
+        | Breach::Method { .. }
         | Breach::Reservation { .. }
         | Breach::Space { .. } => false,
     }

@@ -152,8 +152,9 @@ impl Cluster {
             let record = &disk.record;
             (0..record.layout.place_count()).any(|place| {
                 let of_place = record.roster.members.iter().filter(|one| usize::from(one.place) == place);
-                let mut active = of_place.filter(|one| one.standing == Standing::Active);
-                active.all(|one| one.node.host == host)
+                let active = of_place.filter(|one| one.standing == Standing::Active);
+                let elsewhere = active.filter(|one| one.node.host != host).map(|one| one.component);
+                record.left(place, elsewhere) == 0
             })
         };
         let disks = view.disks.values().filter(|disk| disk.record.state != DiskState::Deleting);

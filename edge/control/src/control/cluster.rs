@@ -259,8 +259,13 @@ impl Gathered {
         let places = 0..disk.record.roster.place_count() as u16;
         let lost = places
             .filter(|place| !self.has_pair(disk, *place))
-            .map(|place| self.active_of(disk, place))
-            .find(|active| !active.iter().any(|member| self.is_up(member.node)));
+            .map(|place| (place, self.active_of(disk, place)))
+            .find(|(place, active)| {
+                let up =
+                    active.iter().filter(|member| self.is_up(member.node)).map(|member| member.component);
+                disk.record.left(usize::from(*place), up) == 0
+            })
+            .map(|(_, active)| active);
         let Some(lost) = lost else { return self.held_up(id) };
         let mut hosts: Vec<String> =
             lost.iter().map(|member| self.view.host_name(member.node.host)).collect();

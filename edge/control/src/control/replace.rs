@@ -132,15 +132,18 @@ impl Control {
         let records = self.records();
         for entry in records.disks.values() {
             let record = &entry.record;
-            let mut places = record.layout.places().map(|(_, copies)| copies);
+            let mut places = record.layout.places();
             let is_on = |device: &DeviceId| devices.contains(device);
             if !record.layout.components().any(|(_, component)| is_on(&component.device)) {
                 continue;
             }
             touched.push(record.name.clone());
-            let is_lost = |copies: &[layout::Component]| {
-                let has_any = copies.iter().any(|one| is_on(&one.device));
-                has_any && !copies.iter().any(|one| !is_on(&one.device) && self.is_active(entry, one.id))
+            let is_lost = |(place, components): (usize, &[layout::Component])| {
+                let has_any = components.iter().any(|one| is_on(&one.device));
+                let needed = record.layout.place_code(place).map_or(1, |code| usize::from(code.data()));
+                let stay =
+                    components.iter().filter(|one| !is_on(&one.device) && self.is_active(entry, one.id));
+                has_any && stay.count() < needed
             };
             if places.any(is_lost) {
                 lost.push(record.name.clone());

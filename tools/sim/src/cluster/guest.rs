@@ -265,7 +265,10 @@ impl Guest {
                 self.written += u64::from(via.is_none());
                 blocks.iter().for_each(|(block, value)| self.registers.acknowledge(*block, *value));
             }
-            (Asked::Write { blocks, .. }, Err(RequestError::NoSpace)) => {
+            // Of rows, what stands beside a block may be damaged, and the parity that the block needs cannot be made.
+            (Asked::Write { blocks, .. }, Err(error @ (RequestError::NoSpace | RequestError::Damaged)))
+                if may_damage || error == RequestError::NoSpace =>
+            {
                 self.errors += 1;
                 // Pieces of it may have happened.
                 blocks.iter().for_each(|(block, value)| self.registers.undecide(*block, *value));
