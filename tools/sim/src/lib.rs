@@ -3,13 +3,14 @@
 //!
 //! One seed decides everything: devices, load, latencies, faults. The same seed gives the same trace, bit for bit.
 
-pub mod campaign;
+mod campaign;
 pub mod cluster;
 mod computing;
 pub mod device;
 mod faults;
 pub mod features;
 pub mod formatting;
+pub mod holding;
 pub mod ledger;
 mod load;
 pub mod memory;

@@ -43,6 +43,7 @@ impl World {
             Operation::Changed { component, .. }
             | Operation::Create { component }
             | Operation::Delete { component } => of_lost(component),
+            Operation::Holding(holding) => of_lost(&holding.component()),
         };
         let device = self.superblocks[place as usize].device;
         if self.operations.values().any(is_awaited) {
