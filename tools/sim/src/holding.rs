@@ -12,6 +12,7 @@ use base::{ComponentId, Random, WriteId};
 use diskgroup::{GroupError, HeldBlocks, Input, LayerRange, LayerRanges, Origin, ROW_LAYER};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Numbers of components with layers begin here.
 pub(crate) const FIRST: u32 = 1_000_000;
@@ -46,6 +47,12 @@ impl State {
         self.is_row_decided = false;
     }
 
+    /// Whether the row write that it holds may be gone from what is held: it is decided, or changes nothing.
+    fn may_be_settled(&self) -> bool {
+        let is_void = || self.content == 0 && self.layers.len() == 1 && self.read(ROW_LAYER) == 0;
+        self.layers.contains_key(&ROW_LAYER) && (self.is_row_decided || is_void())
+    }
+
     /// Whether this is what the group says to be held.
     fn is_held(&self, held: &[(u8, WriteId, bool)]) -> bool {
         self.layers.iter().map(|(layer, (value, id))| (*layer, *id, *value == 0)).eq(held.iter().copied())
@@ -53,7 +60,7 @@ impl State {
 }
 
 /// What was asked for.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum Change {
     /// A write or a trim (0) of each block of a range, in a layer.
     Put {
@@ -62,6 +69,16 @@ enum Change {
     },
     Promote,
     End,
+}
+
+impl fmt::Debug for Change {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Change::Put { layer, values } => write!(formatter, "Put in {layer}, {:x} and on", values[0]),
+            Change::Promote => formatter.write_str("Promote"),
+            Change::End => formatter.write_str("End"),
+        }
+    }
 }
 
 /// An order under way.
@@ -73,6 +90,8 @@ pub(crate) struct Order {
     blocks: std::ops::Range<u16>,
     change: Change,
     id: WriteId,
+    /// That of the blocks that it puts: no less than that of what a copy takes the place of.
+    held_id: WriteId,
     origin: Origin,
     ranges: LayerRanges,
 }
@@ -102,14 +121,21 @@ impl Order {
         all.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0)
     }
 
+    /// Whether it shows that a row write of the block is decided, without being about that.
+    fn shows_decided(&self, block: u16) -> bool {
+        let of_block = |range: &&LayerRange| (range.block..range.block + range.count).contains(&block);
+        let is_own = self.blocks.contains(&block);
+        let names_rows = self.ranges.iter().filter(of_block).any(|range| range.layer == ROW_LAYER);
+        (is_own || self.ranges.iter().any(|range| of_block(&range))) && !names_rows
+    }
+
     /// What a block is after it.
     fn apply(&self, before: &State, block: u16) -> State {
         let mut state = before.clone();
         let of_block = |range: &&LayerRange| (range.block..range.block + range.count).contains(&block);
         let ranges = || self.ranges.iter().filter(of_block);
         let is_own = self.blocks.contains(&block);
-        let names_rows = ranges().any(|range| range.layer == ROW_LAYER);
-        if (is_own || ranges().next().is_some()) && !names_rows {
+        if self.shows_decided(block) {
             state.settle_row();
         }
         for LayerRange { layer, through, .. } in ranges() {
@@ -132,7 +158,7 @@ impl Order {
             match layer {
                 0 => state.content = value,
                 _ => {
-                    let id = state.layers.get(layer).map_or(self.id, |(_, id)| self.id.max(*id));
+                    let id = state.layers.get(layer).map_or(self.held_id, |(_, id)| self.held_id.max(*id));
                     state.layers.insert(*layer, (value, id));
                 }
             }
@@ -178,6 +204,9 @@ impl Holdings {
         for block in order.span() {
             let state = self.blocks.entry((order.component, order.part, block)).or_default();
             assert!(state.next.is_none(), "the load keeps to one order of a block at a time");
+            for before in state.states.iter_mut().filter(|_| order.shows_decided(block)) {
+                before.is_row_decided = before.layers.contains_key(&ROW_LAYER);
+            }
             let mut next: Vec<State> = Vec::new();
             for after in state.states.iter().map(|before| order.apply(before, block)) {
                 if !next.contains(&after) {
@@ -198,13 +227,20 @@ impl Holdings {
         }
     }
 
-    /// An order was refused; row writes that it showed to be decided may be settled.
+    /// An order was refused.
     fn refuse(&mut self, order: &Order) {
         for block in order.span() {
             let state = self.blocks.get_mut(&(order.component, order.part, block)).expect("it began");
             state.next = None;
-            let holds_row = |state: &&mut State| state.layers.contains_key(&ROW_LAYER);
-            state.states.iter_mut().filter(holds_row).for_each(|state| state.is_row_decided = true);
+        }
+    }
+
+    /// Nobody knows whether an order has taken effect.
+    fn lose(&mut self, holding: &Holding) {
+        let Holding::Order(order) = holding else { return };
+        for block in order.span() {
+            let state = self.blocks.get_mut(&(order.component, order.part, block)).expect("it began");
+            state.states.extend(state.next.take().into_iter().flatten());
         }
     }
 
@@ -229,7 +265,7 @@ impl Holdings {
             let mut possible = Vec::new();
             for state in &block.states {
                 let mut settled = state.clone();
-                if state.is_row_decided {
+                if state.may_be_settled() {
                     settled.settle_row();
                 }
                 for candidate in [state.clone(), settled] {
@@ -262,7 +298,7 @@ impl Holdings {
             states.iter().any(|state| {
                 let mut settled = state.clone();
                 settled.settle_row();
-                state.is_held(held) || (state.is_row_decided && settled.is_held(held))
+                state.is_held(held) || (state.may_be_settled() && settled.is_held(held))
             })
         };
         let (mut before, mut after) = (None, None);
@@ -466,7 +502,19 @@ impl World {
         let id = if is_copy { self.earlier_id() } else { self.next_id() };
         let origin = if is_copy { Origin::Copy } else { Origin::Guest(crate::load::tag_of(id)) };
         let change = Change::Put { layer, values };
-        self.submit_order(Order { component: number, part, blocks, change, id, origin, ranges }, data);
+        let mut held_id = id;
+        if is_copy && layer > 0 {
+            let states = self.holdings.blocks.range((number, part, blocks.start)..(number, part, blocks.end));
+            let states = || states.clone().flat_map(|(_, block)| &block.states);
+            let held = states().filter_map(|state| state.layers.get(&layer).map(|(_, id)| *id)).max();
+            held_id = id.max(held.unwrap_or_default());
+            let is_known = self.holdings.blocks.values().all(|block| block.states.len() == 1);
+            if held_id > id && !is_known {
+                return; // Nobody knows what the copy takes the place of.
+            }
+        }
+        let order = Order { component: number, part, blocks, change, id, held_id, origin, ranges };
+        self.submit_order(order, data);
     }
 
     fn begin_put(&mut self, number: u32, is_held: bool) {
@@ -507,6 +555,7 @@ impl World {
             blocks: 0..0,
             change,
             id: WriteId::default(),
+            held_id: WriteId::default(),
             origin: Origin::Copy,
             ranges,
         };
@@ -534,6 +583,16 @@ impl World {
     /// The group is told a watermark, which decides row writes.
     fn settle_holding(&mut self, number: u32) {
         let key = self.components[&number].key.expect("only live components are used");
+        let drops_rows = |operation: &Operation| match operation {
+            Operation::Holding(Holding::Order(order)) => {
+                let is_end = matches!(order.change, Change::End) && order.component == number;
+                is_end && order.ranges.iter().any(|range| range.layer == ROW_LAYER)
+            }
+            _ => false,
+        };
+        if self.operations.values().any(drops_rows) {
+            return; // What is being dropped is not decided.
+        }
         self.begin_settle(number);
         let watermark = self.group.as_ref().map(|group| group.watermark(key)).unwrap_or_default();
         self.holdings.decide(number, watermark);
@@ -588,7 +647,7 @@ impl World {
         }
         self.check_error(holding.component(), error);
         if error == GroupError::DeviceLost {
-            return;
+            return self.holdings.lose(holding);
         }
         if let Holding::Order(order) = holding {
             if let (Change::Put { .. }, Origin::Guest(_)) = (&order.change, order.origin) {

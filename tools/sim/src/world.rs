@@ -4,7 +4,7 @@ use crate::computing::Computing;
 use crate::device::{Device, joined};
 use crate::faults::Faults;
 use crate::features::{Features, Streams};
-use crate::formatting::format_devices;
+use crate::formatting::{LOG_SIZE, format_devices};
 use crate::holding::{Holding, Holdings};
 use crate::ledger::Ledger;
 use crate::model::{Key, Model, value_of};
@@ -205,7 +205,10 @@ impl World {
         let faults = Faults::draw(&mut random, crash_at);
         let capacity_count = random.below(3);
         let extents = if faults.full { random.range(10..20) } else { random.range(30..80) };
-        let (superblocks, devices) = format_devices(&mut random, capacity_count, extents, DeviceId(1));
+        // Beside the room that it keeps to write them again, a log that is half full of held blocks must take a large write.
+        let log_size = if features.holding { 2 * LOG_SIZE } else { LOG_SIZE };
+        let (superblocks, devices) =
+            format_devices(&mut random, capacity_count, extents, log_size, DeviceId(1));
         let settings = Settings {
             table_bytes_max: if random.chance(1, 2) { 0 } else { 64 << 20 },
             retained_bytes_max: if random.chance(1, 2) { 0 } else { 2 << 20 },

@@ -6,7 +6,7 @@
 //! A part of which anything is held has an extent: the space that what is held will settle to.
 
 use super::{Group, Phase};
-use crate::format::batch::{ExtentLocation, Record};
+use crate::format::batch::{ExtentLocation, Origin, Record};
 use crate::format::layer::LayerBlocks;
 use crate::held::{HeldBlocks, HeldEntry, HeldPart, LayerRange, PROMOTED_LAYER, ROW_LAYER, RowRun};
 use crate::index::{IndexEntry, Newest};
@@ -202,8 +202,9 @@ impl Group {
         ends: LayerRanges,
         out: &mut Vec<Output>,
     ) -> Option<Work> {
-        let Change { op, component: key, part, layer, block, id, origin } = change;
+        let Change { op, component: key, part, layer, block, origin, .. } = change;
         let blocks = block..block + held.blocks();
+        let id = self.not_lessened_hold(change, &blocks);
         let is_void = matches!(held, NewHold::Trim(_))
             && layer == ROW_LAYER
             && self.index.extent_of(key, part).is_none()
@@ -242,6 +243,17 @@ impl Group {
         };
         self.buffer.push(record, Some(op), data);
         None
+    }
+
+    /// The id of a hold. A copy's is no less than that of what it takes the place of, whose record may leave the log before its own.
+    fn not_lessened_hold(&self, change: Change, blocks: &Range<u16>) -> WriteId {
+        let Change { component, part, layer, id, origin, .. } = change;
+        let Some(held) = self.held.of(component, part).filter(|_| origin == Origin::Copy) else { return id };
+        let replaced = held
+            .entries()
+            .iter()
+            .filter(|entry| entry.layer == layer && blocks.contains(&u16::from(entry.block)));
+        replaced.map(|entry| entry.id).max().unwrap_or_default().max(id)
     }
 
     /// Whether the share of the log has room for these blocks; what is held of them already counts once.
@@ -372,6 +384,13 @@ impl Group {
         let component = self.components[key].record.id;
         let (owner, id) = self.version_over_hole(component, part, id);
         let HeldEntry { position, checksum, block, newest, .. } = entry;
+        // The record of what it takes the place of may leave the log before its own.
+        if let Some(old) = self.index.at(location).and_then(|dirty| dirty.find(block)).copied()
+            && old.id > id
+        {
+            let region = (usize::from(block) / BLOCKS_PER_REGION) as u8;
+            self.index.raise(location, owner, (region, old.id), old.position);
+        }
         let entry = IndexEntry { id, position, checksum, block, newest };
         self.index.insert(location, owner, std::iter::once(entry));
         self.held.note_settled();
