@@ -212,7 +212,8 @@ impl Group {
         if is_void {
             return self.accept_trim(change, held.blocks(), out);
         }
-        if !self.has_room_for_records(1 + ends.len(), u64::from(held.blocks()), 0) {
+        let data_blocks = u64::from(held.blocks());
+        if !self.has_room_for_hold(1 + ends.len(), data_blocks, data_blocks) {
             return Some(held.into_work(change, ends));
         }
         if !self.may_hold((key, part), layer, blocks.clone()) {
