@@ -501,6 +501,7 @@ impl World {
         }
         let id = if is_copy { self.earlier_id() } else { self.next_id() };
         let origin = if is_copy { Origin::Copy } else { Origin::Guest(crate::load::tag_of(id)) };
+        let values_len = values.len();
         let change = Change::Put { layer, values };
         let mut held_id = id;
         if is_copy && layer > 0 {
@@ -508,7 +509,8 @@ impl World {
             let states = || states.clone().flat_map(|(_, block)| &block.states);
             let held = states().filter_map(|state| state.layers.get(&layer).map(|(_, id)| *id)).max();
             held_id = id.max(held.unwrap_or_default());
-            let is_known = self.holdings.blocks.values().all(|block| block.states.len() == 1);
+            let has_row = states().any(|state| state.layers.contains_key(&ROW_LAYER));
+            let is_known = states().count() <= values_len && !has_row;
             if held_id > id && !is_known {
                 return; // Nobody knows what the copy takes the place of.
             }

@@ -419,7 +419,7 @@ impl Group {
             Record::Watermark { .. } | Record::Entry { .. } | Record::Hole { .. } => {}
             Record::Hold { location, .. }
             | Record::HoldTrim { location, .. }
-            | Record::HoldDamaged { location, .. } => self.index.accepted_is_stable(*location),
+            | Record::HoldDamaged { location, .. } => self.index.accepted_hold_is_stable(*location),
             // What they were about may leave an extent empty.
             Record::Promote(_) | Record::End(_) => self.scarcity.note_trim(),
         }
