@@ -10,7 +10,7 @@ use crate::format::batch::{ExtentLocation, Origin, Record};
 use crate::format::layer::LayerBlocks;
 use crate::held::{HeldBlocks, HeldEntry, HeldPart, LayerRange, PROMOTED_LAYER, ROW_LAYER, RowRun};
 use crate::index::{IndexEntry, Newest};
-use crate::io::{Completion, ComponentKey, GroupError, LayerRanges, Op, Output};
+use crate::io::{ComponentKey, GroupError, LayerRanges, Op, Output};
 use crate::limits;
 use crate::rules::Rule;
 use crate::work::{Change, Order, Target, Work, fail};
@@ -150,13 +150,7 @@ impl Group {
         }
     }
 
-    pub(super) fn accept_order(
-        &mut self,
-        target: Target,
-        order: Order,
-        ranges: LayerRanges,
-        out: &mut Vec<Output>,
-    ) -> Option<Work> {
+    pub(super) fn accept_order(&mut self, target: Target, order: Order, ranges: LayerRanges) -> Option<Work> {
         let part = (target.component, target.part);
         let blocks = ranges.iter().map(|range| u64::from(range.count)).sum();
         let rows = self.held.of(part.0, part.1).map_or(0, HeldPart::row_count);
@@ -174,11 +168,13 @@ impl Group {
                 Order::End => records.push(Record::End(self.layer_blocks(part, range))),
             }
         }
-        // The answer comes with the last.
-        let last = records.len().saturating_sub(1);
         if records.is_empty() {
-            out.push(Output::Done { op: target.op, result: Ok(Completion::Done) });
+            // Row writes that were decided before. The answer waits until the records of that are stable.
+            let nothing = LayerRange { through: WriteId::default(), ..ranges[0] };
+            records.push(Record::Promote(self.layer_blocks(part, &nothing)));
         }
+        // The answer comes with the last.
+        let last = records.len() - 1;
         for (index, record) in records.into_iter().enumerate() {
             self.push_order(part, record, Some(target.op).filter(|_| index == last));
         }

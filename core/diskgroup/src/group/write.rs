@@ -115,7 +115,7 @@ impl Group {
                 self.accept_write(change, data, (checksums, ends), out)
             }
             Work::Trim { change, count } => self.accept_trim(change, count, out),
-            Work::Order { target, order, ranges } => self.accept_order(target, order, ranges, out),
+            Work::Order { target, order, ranges } => self.accept_order(target, order, ranges),
         }
     }
 
