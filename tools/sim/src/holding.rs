@@ -236,8 +236,7 @@ impl Holdings {
     }
 
     /// Nobody knows whether an order has taken effect.
-    fn lose(&mut self, holding: &Holding) {
-        let Holding::Order(order) = holding else { return };
+    fn lose(&mut self, order: &Order) {
         for block in order.span() {
             let state = self.blocks.get_mut(&(order.component, order.part, block)).expect("it began");
             state.states.extend(state.next.take().into_iter().flatten());
@@ -648,10 +647,10 @@ impl World {
             self.damaged_alone.insert((*component, *part, *block));
         }
         self.check_error(holding.component(), error);
+        let Holding::Order(order) = holding else { return };
         if error == GroupError::DeviceLost {
-            return self.holdings.lose(holding);
-        }
-        if let Holding::Order(order) = holding {
+            self.holdings.lose(order);
+        } else {
             if let (Change::Put { .. }, Origin::Guest(_)) = (&order.change, order.origin) {
                 self.ledger.refuse(ComponentId(u64::from(order.component)), order.id);
             }
@@ -672,7 +671,6 @@ impl World {
     pub(crate) fn find_holdings(&mut self) {
         let Some(group) = &self.group else { return };
         let mut checked = Ok(());
-        let mut unknown = Vec::new();
         let is_lost = |component: &Component| {
             (self.dead_members | self.given_up) >> component.member & 1 == 1 || component.key.is_none()
         };
@@ -683,11 +681,10 @@ impl World {
                     let held = group.held(key, order.part);
                     checked = checked.and_then(|()| self.holdings.resolve(&order, &held));
                 }
-                // It may be away: then nobody can tell now.
-                None => unknown.push(order),
+                // Its device may be away: then nobody can tell.
+                None => self.holdings.lose(&order),
             }
         }
-        self.holdings.unknown = unknown;
         for (number, component) in self.components.range(FIRST..).filter(|(_, one)| !is_lost(one)) {
             let Some(key) = component.key else { continue };
             for part in 0..component.parts {

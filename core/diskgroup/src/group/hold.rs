@@ -171,7 +171,7 @@ impl Group {
         if records.is_empty() {
             // Row writes that were decided before. The answer waits until the records of that are stable.
             let nothing = LayerRange { through: WriteId::default(), ..ranges[0] };
-            records.push(Record::Promote(self.layer_blocks(part, &nothing)));
+            records.push(Record::End(self.layer_blocks(part, &nothing)));
         }
         // The answer comes with the last.
         let last = records.len() - 1;
