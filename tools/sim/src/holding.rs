@@ -5,7 +5,8 @@
 //! that was under way whether it took effect.
 
 use crate::model::{Value, fill, value_of};
-use crate::world::{Component, Operation, World};
+use crate::operation::Operation;
+use crate::world::{Component, World};
 use base::request::{Buffers, Piece};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION};
 use base::{ComponentId, Random, WriteId};
@@ -622,7 +623,7 @@ impl World {
                 }
             }
             (Holding::Read { component, part, layer, block, count, began }, Some(pieces)) => {
-                let bytes = crate::world::joined_pieces(pieces);
+                let bytes = crate::model::joined_pieces(pieces);
                 if bytes.len() != usize::from(count) * BLOCK_SIZE as usize {
                     return self.fail(format!("a read of {count} blocks brought {} bytes", bytes.len()));
                 }

@@ -3,18 +3,19 @@
 //!
 //! One seed decides everything: devices, load, latencies, faults. The same seed gives the same trace, bit for bit.
 
-mod campaign;
+pub mod campaign;
 pub mod cluster;
 mod computing;
 pub mod device;
 mod faults;
 pub mod features;
 pub mod formatting;
-pub mod holding;
+mod holding;
 pub mod ledger;
 mod load;
 pub mod memory;
 pub mod model;
+mod operation;
 pub mod overload;
 mod renewal;
 pub mod scale;

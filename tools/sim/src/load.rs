@@ -2,7 +2,8 @@
 
 use crate::holding::FIRST;
 use crate::model::{Key, Value, fill};
-use crate::world::{Component, Operation, World};
+use crate::operation::Operation;
+use crate::world::{Component, World};
 use base::checksum::crc32c;
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION, MIB};

@@ -1,7 +1,8 @@
 //! Devices that died are replaced while their group is in use: what stood on them is given up, and a blank one comes.
 
 use crate::device::Device;
-use crate::world::{Operation, World};
+use crate::operation::Operation;
+use crate::world::World;
 use base::{ComponentId, DeviceId};
 use diskgroup::Lost;
 use diskgroup::format::superblock::Superblock;

@@ -5,13 +5,14 @@ use crate::device::{Device, joined};
 use crate::faults::Faults;
 use crate::features::{Features, Streams};
 use crate::formatting::{LOG_SIZE, format_devices};
-use crate::holding::{Holding, Holdings};
+use crate::holding::Holdings;
 use crate::ledger::Ledger;
-use crate::model::{Key, Model, value_of};
+use crate::model::{Key, Model, joined_pieces, value_of};
+use crate::operation::Operation;
 use base::checksum::crc32c;
 use base::request::Piece;
 use base::units::BLOCK_SIZE;
-use base::{ComponentId, DeviceId, Instant, Pool, Random, WriteId};
+use base::{ComponentId, DeviceId, Instant, Pool, Random};
 use diskgroup::format::anchor::anchor_offset;
 use diskgroup::format::batch::HEADER_BLOCKS_MAX;
 use diskgroup::format::superblock::Superblock;
@@ -86,34 +87,6 @@ impl PartialOrd for Pending {
     fn partial_cmp(&self, other: &Pending) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
-}
-
-#[derive(Debug)]
-pub(crate) enum Operation {
-    /// A write or a trim of these blocks.
-    Write {
-        keys: Vec<Key>,
-        id: WriteId,
-        origin: Origin,
-    },
-    /// A question for what was changed, and what the answer must tell.
-    Changed {
-        component: u32,
-        expected: BTreeMap<(u32, usize), WriteId>,
-    },
-    Read {
-        first: Key,
-        count: u16,
-        began: u64,
-    },
-    Create {
-        component: u32,
-    },
-    Delete {
-        component: u32,
-    },
-    /// On layers of a component.
-    Holding(Holding),
 }
 
 #[derive(Debug, Clone)]
@@ -802,16 +775,4 @@ impl World {
         }
         self.settle()
     }
-}
-
-/// The bytes of what was read.
-pub(crate) fn joined_pieces(pieces: &[Piece]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for piece in pieces {
-        match piece {
-            Piece::Bytes(buffer) => bytes.extend_from_slice(buffer),
-            Piece::Hole(len) => bytes.resize(bytes.len() + *len as usize, 0),
-        }
-    }
-    bytes
 }

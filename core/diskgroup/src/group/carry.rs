@@ -175,7 +175,7 @@ impl Group {
             let part = of_part[0].part;
             let held = self.held.of(part.0, part.1).filter(|_| !self.must_wait(part));
             let Some(location) = held.and_then(HeldPart::location) else { continue };
-            for run in of_part.chunk_by(|one, next| continues(one, next)) {
+            for run in of_part.chunk_by(continues) {
                 self.push_carried(part, location, run);
             }
         }
