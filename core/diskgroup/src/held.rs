@@ -398,6 +398,15 @@ impl Held {
         parts.into_iter().map(|(_, part)| part).collect()
     }
 
+    /// The log positions that are needed before `boundary`, ascending.
+    pub(crate) fn positions_before(&self, boundary: u64) -> Vec<u64> {
+        let entries = self.iter().flat_map(|(_, held)| held.entries.iter());
+        let mut positions: Vec<u64> =
+            entries.map(|entry| entry.position).filter(|position| *position < boundary).collect();
+        positions.sort_unstable();
+        positions
+    }
+
     /// The oldest log position that anything held needs.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.iter().filter_map(|(_, held)| held.oldest()).min()

@@ -297,6 +297,14 @@ impl Index {
         *pending -= 1;
     }
 
+    /// The same of a hold, which leaves nothing of the extent in the log.
+    pub(crate) fn accepted_hold_is_stable(&mut self, location: ExtentLocation) {
+        self.accepted_is_stable(location);
+        if let Some(key) = self.key_at(location) {
+            self.forget_if_clean(key);
+        }
+    }
+
     /// The key of what the log has of an extent, made if there is none.
     fn key_for(&mut self, location: ExtentLocation, part: Option<(u32, u32)>) -> u32 {
         let extents = &mut self.extents[location.member as usize];

@@ -49,9 +49,9 @@ pub fn held_blocks_wanted(log_blocks: u64) -> u64 {
     log_blocks / 8
 }
 
-/// Log blocks that held changes may take together with row writes, which are decided within seconds.
+/// Log blocks that held changes may take together with row writes, which are decided within seconds: three eighths.
 pub fn held_blocks_with_rows_max(log_blocks: u64) -> u64 {
-    log_blocks / 2
+    log_blocks / 8 * 3
 }
 
 /// Held blocks that are written again in one batch at most: what waits for them is short, and so is what is lost at the end of the

@@ -3,6 +3,7 @@
 
 mod computing;
 mod headers;
+mod holding;
 
 use crate::format::anchor::{Anchor, anchor_offset};
 use crate::format::batch::Origin;

@@ -13,6 +13,10 @@ const HELD_BACK: u64 = 0x0c00_5a4e_0000;
 const RENEWALS: u64 = 0x0e8e_8a10_0000;
 /// See `HELD_BACK`.
 const BAD_SECTORS: u64 = 0x0bad_5ec7_0000;
+/// See `HELD_BACK`.
+const HOLDING: u64 = 0x0401_d1e5_0000;
+/// Layers hold blocks in one of so many seeds.
+const HOLDING_SEEDS: u64 = 5;
 
 /// What a run has beside its load and its faults. None of them by default: a pinned scenario names all that it has, and a
 /// feature that is new never comes to it.
@@ -30,6 +34,8 @@ pub struct Features {
     pub renewals: bool,
     /// Work of the processor comes back late.
     pub busy: bool,
+    /// Components hold blocks in layers beside their content.
+    pub holding: bool,
 }
 
 /// Where features take their choices from while a run goes on.
@@ -37,6 +43,7 @@ pub(crate) struct Streams {
     pub(crate) bad_sectors: Random,
     pub(crate) renewals: Random,
     pub(crate) computing: Random,
+    pub(crate) holding: Random,
 }
 
 impl Features {
@@ -48,26 +55,29 @@ impl Features {
     pub(crate) fn draw(seed: u64) -> (Features, Streams) {
         let mut bad_sectors = Random::new(seed ^ BAD_SECTORS);
         let (busy, computing) = computing::draw(seed);
+        let mut holding = Random::new(seed ^ HOLDING);
         let features = Features {
             held_back: Random::new(seed ^ HELD_BACK).chance(1, 4),
             bad_sectors: bad_sectors.chance(1, 4),
             bad_pages: bad_sectors.chance(1, 3),
             renewals: true,
             busy,
+            holding: holding.chance(1, HOLDING_SEEDS),
         };
-        (features, Streams { bad_sectors, renewals: Random::new(seed ^ RENEWALS), computing })
+        (features, Streams { bad_sectors, renewals: Random::new(seed ^ RENEWALS), computing, holding })
     }
 }
 
 impl fmt::Display for Features {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Features { held_back, bad_sectors, bad_pages, renewals, busy } = *self;
+        let Features { held_back, bad_sectors, bad_pages, renewals, busy, holding } = *self;
         let all = [
             ("held-back", held_back),
             ("bad-sectors", bad_sectors),
             ("bad-pages", bad_pages),
             ("renewals", renewals),
             ("busy", busy),
+            ("holding", holding),
         ];
         let names: Vec<&str> = all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect();
         match names.is_empty() {
@@ -90,6 +100,7 @@ impl FromStr for Features {
                 "bad-pages" => features.bad_pages = true,
                 "renewals" => features.renewals = true,
                 "busy" => features.busy = true,
+                "holding" => features.holding = true,
                 other => return Err(format!("one host has no feature `{other}`")),
             }
         }

@@ -6,7 +6,8 @@ use base::{ClusterId, DeviceId, GroupId, HostId, Random};
 use diskgroup::format::anchor::{Anchor, anchor_offset};
 use diskgroup::format::superblock::{Geometry, MEMBERS_MAX, Superblock};
 
-const LOG_SIZE: u64 = 4 * MIB;
+/// Bytes of a log.
+pub const LOG_SIZE: u64 = 4 * MIB;
 
 /// The devices of a group, identities counted from `first_device`: the log's first, `capacity_count` capacity devices of so
 /// many extents, or one device for both.
@@ -14,6 +15,7 @@ pub fn format_devices(
     random: &mut Random,
     capacity_count: u64,
     extents: u64,
+    log_size: u64,
     first_device: DeviceId,
 ) -> (Vec<Superblock>, Vec<Device>) {
     let mut members = [DeviceId(0); MEMBERS_MAX];
@@ -26,8 +28,8 @@ pub fn format_devices(
         let has_log = place == 0;
         let is_capacity = place > 0 || capacity_count == 0;
         let size =
-            if is_capacity { (extents + 4) * MIB } else { 4 * MIB } + if has_log { LOG_SIZE } else { 0 };
-        let geometry = Geometry::plan(size, has_log.then_some(LOG_SIZE), is_capacity)
+            if is_capacity { (extents + 4) * MIB } else { 4 * MIB } + if has_log { log_size } else { 0 };
+        let geometry = Geometry::plan(size, has_log.then_some(log_size), is_capacity)
             .expect("the simulator's sizes fit");
         let log_mark = if has_log { random.bits() } else { 0 };
         let superblock = Superblock {

@@ -1,7 +1,9 @@
 //! The load of one host: operations drawn at random.
 
+use crate::holding::FIRST;
 use crate::model::{Key, Value, fill};
-use crate::world::{Component, Operation, World};
+use crate::operation::Operation;
+use crate::world::{Component, World};
 use base::checksum::crc32c;
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION, MIB};
@@ -12,7 +14,7 @@ use diskgroup::{Input, LayerRanges, Origin};
 impl World {
     pub(crate) fn begin_operation(&mut self) {
         let live: Vec<u32> =
-            self.components.iter().filter(|(_, one)| one.key.is_some()).map(|(n, _)| *n).collect();
+            self.components.range(..FIRST).filter(|(_, one)| one.key.is_some()).map(|(n, _)| *n).collect();
         if live.is_empty() || (live.len() < 4 && self.random.chance(1, 40)) {
             return self.begin_create();
         }
@@ -28,14 +30,8 @@ impl World {
     }
 
     fn begin_create(&mut self) {
-        if self.operations.values().any(|one| matches!(one, Operation::Create { .. })) {
-            return;
-        }
-        let capacity: Vec<u8> = (0..self.superblocks.len() as u8)
-            .filter(|&place| self.superblocks[place as usize].geometry.extent_count() > 0)
-            .filter(|&place| (self.dead_members | self.away_members | self.given_up) >> place & 1 == 0)
-            .collect();
-        if capacity.is_empty() || self.dead_members & 1 == 1 {
+        let capacity = self.members_for_components();
+        if capacity.is_empty() {
             return;
         }
         let member = capacity[self.random.below(capacity.len() as u64) as usize];
@@ -43,6 +39,23 @@ impl World {
         self.next_component += 1;
         let parts = self.random.range(4..24) as u32;
         let reservation = if self.random.chance(1, 8) { 2 * MIB } else { 0 };
+        self.submit_create(number, member, parts, reservation);
+    }
+
+    /// The members on which a component can be made now.
+    pub(crate) fn members_for_components(&self) -> Vec<u8> {
+        if self.operations.values().any(|one| matches!(one, Operation::Create { .. }))
+            || self.dead_members & 1 == 1
+        {
+            return Vec::new();
+        }
+        (0..self.superblocks.len() as u8)
+            .filter(|&place| self.superblocks[place as usize].geometry.extent_count() > 0)
+            .filter(|&place| (self.dead_members | self.away_members | self.given_up) >> place & 1 == 0)
+            .collect()
+    }
+
+    pub(crate) fn submit_create(&mut self, number: u32, member: u8, parts: u32, reservation: u64) {
         let record = ComponentRecord {
             id: ComponentId(u64::from(number)),
             disk: DiskId(u128::from(number)),
@@ -87,13 +100,13 @@ impl World {
         (is_free && !self.operations.values().any(is_in_the_way)).then_some((part, block, count))
     }
 
-    fn next_id(&mut self) -> WriteId {
+    pub(crate) fn next_id(&mut self) -> WriteId {
         self.sequence += 1;
         WriteId { epoch: self.epoch, sequence: self.sequence }
     }
 
     /// Any id that was given before, or none.
-    fn earlier_id(&mut self) -> WriteId {
+    pub(crate) fn earlier_id(&mut self) -> WriteId {
         let epoch = self.random.below(u64::from(self.epoch) + 1) as u32;
         WriteId { epoch, sequence: self.random.below(self.sequence + 1) }
     }
@@ -161,7 +174,7 @@ impl World {
     }
 
     /// The group is told how far all changes of a component are decided.
-    fn begin_settle(&mut self, number: u32) {
+    pub(crate) fn begin_settle(&mut self, number: u32) {
         let component = self.components[&number].key.expect("only live components are used");
         let Some((watermark, from_epoch)) = self.ledger.watermark(self.components[&number].id) else {
             return;
@@ -178,7 +191,7 @@ impl World {
         self.perform(out);
     }
 
-    fn begin_changed(&mut self, number: u32) {
+    pub(crate) fn begin_changed(&mut self, number: u32) {
         let component = self.components[&number].key.expect("only live components are used");
         let since = self.earlier_id();
         let expected = self.ledger.changed(self.components[&number].id, since);
@@ -208,12 +221,13 @@ impl World {
         });
     }
 
-    fn begin_delete(&mut self, number: u32) {
+    pub(crate) fn begin_delete(&mut self, number: u32) {
         let is_used = self.operations.values().any(|operation| match operation {
             Operation::Write { keys, .. } => keys[0].0 == number,
             Operation::Changed { component, .. } => *component == number,
             Operation::Read { first, .. } => first.0 == number,
             Operation::Create { component } | Operation::Delete { component } => *component == number,
+            Operation::Holding(holding) => holding.component() == number,
         });
         if is_used {
             return;

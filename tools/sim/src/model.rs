@@ -1,5 +1,6 @@
 //! What a disk may answer: for every block the last value known, and the values that may have replaced it.
 
+use base::request::Piece;
 use base::units::BLOCK_SIZE;
 use std::collections::BTreeMap;
 
@@ -135,4 +136,16 @@ pub fn value_of(bytes: &[u8]) -> Result<Value, String> {
         None => Ok(value),
         Some(index) => Err(format!("torn block: {value:x} at its start, {:x} at word {index}", word(index))),
     }
+}
+
+/// The bytes of what was read.
+pub(crate) fn joined_pieces(pieces: &[Piece]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Bytes(buffer) => bytes.extend_from_slice(buffer),
+            Piece::Hole(len) => bytes.resize(bytes.len() + *len as usize, 0),
+        }
+    }
+    bytes
 }

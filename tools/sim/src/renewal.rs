@@ -1,7 +1,8 @@
 //! Devices that died are replaced while their group is in use: what stood on them is given up, and a blank one comes.
 
 use crate::device::Device;
-use crate::world::{Operation, World};
+use crate::operation::Operation;
+use crate::world::World;
 use base::{ComponentId, DeviceId};
 use diskgroup::Lost;
 use diskgroup::format::superblock::Superblock;
@@ -43,6 +44,7 @@ impl World {
             Operation::Changed { component, .. }
             | Operation::Create { component }
             | Operation::Delete { component } => of_lost(component),
+            Operation::Holding(holding) => of_lost(&holding.component()),
         };
         let device = self.superblocks[place as usize].device;
         if self.operations.values().any(is_awaited) {

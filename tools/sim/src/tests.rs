@@ -385,6 +385,16 @@ fn a_seed_gives_the_same_trace_twice() {
     assert_ne!(run_seed(1, None, None, STEPS), run_seed(2, None, None, STEPS));
 }
 
+/// What layers hold beside the content of parts, in more seeds than draw it; each order takes effect as a whole or not at all.
+#[test]
+fn layers_hold_what_they_were_given_whatever_happens() {
+    for seed in 1..=60 {
+        let features = Features { holding: true, ..Features::drawn(seed) };
+        run_pinned(seed, features, None, STEPS)
+            .unwrap_or_else(|why| panic!("seed {seed}, {features}: {why}"));
+    }
+}
+
 #[test]
 fn a_crash_at_every_step_of_a_trace_loses_nothing() {
     for seed in 1..=3 {
@@ -412,6 +422,13 @@ const SELDOM_NOTICED: &[(Rule, u64, &str)] = &[
     (Rule::MendOlderAnchor, 564, "bad-sectors bad-pages renewals"),
     (Rule::KeepLostSlot, 4296, "held-back bad-sectors bad-pages renewals"),
     (Rule::LeaveAfterLastRecord, 1713, "renewals"),
+    (Rule::FoldInOneBatch, 19, "held-back renewals holding"),
+    (Rule::ReplayEnds, 3, "held-back bad-pages renewals holding"),
+    (Rule::CarryHeld, 1, "bad-pages renewals holding"),
+    (Rule::KeepPromotedId, 1, "bad-pages renewals holding"),
+    (Rule::KeepUntilDecided, 2, "bad-pages renewals holding"),
+    (Rule::KeepPromisedSpace, 3, "held-back bad-pages renewals holding"),
+    (Rule::RewriteOvertaken, 74, "held-back renewals holding"),
 ];
 
 #[test]

@@ -4,13 +4,15 @@ use crate::computing::Computing;
 use crate::device::{Device, joined};
 use crate::faults::Faults;
 use crate::features::{Features, Streams};
-use crate::formatting::format_devices;
+use crate::formatting::{LOG_SIZE, format_devices};
+use crate::holding::Holdings;
 use crate::ledger::Ledger;
-use crate::model::{Key, Model, value_of};
+use crate::model::{Key, Model, joined_pieces, value_of};
+use crate::operation::Operation;
 use base::checksum::crc32c;
 use base::request::Piece;
 use base::units::BLOCK_SIZE;
-use base::{ComponentId, DeviceId, Instant, Pool, Random, WriteId};
+use base::{ComponentId, DeviceId, Instant, Pool, Random};
 use diskgroup::format::anchor::anchor_offset;
 use diskgroup::format::batch::HEADER_BLOCKS_MAX;
 use diskgroup::format::superblock::Superblock;
@@ -87,32 +89,6 @@ impl PartialOrd for Pending {
     }
 }
 
-#[derive(Debug)]
-pub(crate) enum Operation {
-    /// A write or a trim of these blocks.
-    Write {
-        keys: Vec<Key>,
-        id: WriteId,
-        origin: Origin,
-    },
-    /// A question for what was changed, and what the answer must tell.
-    Changed {
-        component: u32,
-        expected: BTreeMap<(u32, usize), WriteId>,
-    },
-    Read {
-        first: Key,
-        count: u16,
-        began: u64,
-    },
-    Create {
-        component: u32,
-    },
-    Delete {
-        component: u32,
-    },
-}
-
 #[derive(Debug, Clone)]
 pub(crate) struct Component {
     pub(crate) id: ComponentId,
@@ -136,6 +112,7 @@ pub struct World {
     pub(crate) computing: Computing,
     pub(crate) model: Model,
     pub(crate) ledger: Ledger,
+    pub(crate) holdings: Holdings,
     pub(crate) components: BTreeMap<u32, Component>,
     pub(crate) next_component: u32,
     pub(crate) operations: BTreeMap<u64, Operation>,
@@ -153,7 +130,7 @@ pub struct World {
     pub(crate) crash_due: Option<u64>,
     bad_sector_count: usize,
     /// Blocks that were answered as damaged when they were read alone.
-    damaged_alone: BTreeSet<Key>,
+    pub(crate) damaged_alone: BTreeSet<Key>,
     /// Where the newest batch stands that is stable.
     pub(crate) last_batch: std::ops::Range<u64>,
     pub(crate) dead_members: u8,
@@ -201,7 +178,10 @@ impl World {
         let faults = Faults::draw(&mut random, crash_at);
         let capacity_count = random.below(3);
         let extents = if faults.full { random.range(10..20) } else { random.range(30..80) };
-        let (superblocks, devices) = format_devices(&mut random, capacity_count, extents, DeviceId(1));
+        // Beside the room that it keeps to write them again, a log that is half full of held blocks must take a large write.
+        let log_size = if features.holding { 2 * LOG_SIZE } else { LOG_SIZE };
+        let (superblocks, devices) =
+            format_devices(&mut random, capacity_count, extents, log_size, DeviceId(1));
         let settings = Settings {
             table_bytes_max: if random.chance(1, 2) { 0 } else { 64 << 20 },
             retained_bytes_max: if random.chance(1, 2) { 0 } else { 2 << 20 },
@@ -223,6 +203,7 @@ impl World {
             computing: Computing::new(features.busy.then_some(streams.computing)),
             model: Model::default(),
             ledger: Ledger::default(),
+            holdings: Holdings::new(streams.holding),
             components: BTreeMap::new(),
             next_component: 1,
             operations: BTreeMap::new(),
@@ -409,7 +390,7 @@ impl World {
             .values()
             .filter_map(|operation| match operation {
                 Operation::Create { component } => Some(*component),
-                Operation::Write { .. } | Operation::Changed { .. } => None,
+                Operation::Write { .. } | Operation::Changed { .. } | Operation::Holding(_) => None,
                 Operation::Read { .. } | Operation::Delete { .. } => None,
             })
             .collect();
@@ -452,6 +433,7 @@ impl World {
             }
         }
         self.operations.clear();
+        self.find_holdings();
     }
 
     fn done(&mut self, op: Op, result: Result<Completion, GroupError>) {
@@ -495,6 +477,11 @@ impl World {
                 }
                 self.check_error(first.0, error);
             }
+            (Operation::Holding(holding), Ok(Completion::Data(pieces, _))) => {
+                self.holding_done(holding, Some(&pieces));
+            }
+            (Operation::Holding(holding), Ok(Completion::Done)) => self.holding_done(holding, None),
+            (Operation::Holding(holding), Err(error)) => self.holding_failed(&holding, error),
             (Operation::Create { component }, Ok(Completion::Component(key))) => {
                 self.components.get_mut(&component).expect("it was made").key = Some(key);
             }
@@ -512,7 +499,7 @@ impl World {
         }
     }
 
-    fn check_error(&mut self, component: u32, error: GroupError) {
+    pub(crate) fn check_error(&mut self, component: u32, error: GroupError) {
         let member = self.components.get(&component).map_or(0, |component| component.member);
         let is_fair = match error {
             GroupError::NoSpace => {
@@ -525,7 +512,8 @@ impl World {
             }
             GroupError::DeviceLost => (self.dead_members | self.given_up) & (1 << member | 1) != 0,
             GroupError::NoComponent => self.may_lose_pages(),
-            GroupError::Full | GroupError::NoSlot | GroupError::Malformed => false,
+            GroupError::Full => self.features.holding,
+            GroupError::NoSlot | GroupError::Malformed => false,
         };
         if !is_fair {
             self.fail(format!("component {component}: unexpected answer: {error}"));
@@ -533,13 +521,7 @@ impl World {
     }
 
     fn check_read(&mut self, first: Key, count: u16, began: u64, pieces: &[Piece]) {
-        let mut bytes = Vec::new();
-        for piece in pieces {
-            match piece {
-                Piece::Bytes(buffer) => bytes.extend_from_slice(buffer),
-                Piece::Hole(len) => bytes.resize(bytes.len() + *len as usize, 0),
-            }
-        }
+        let bytes = joined_pieces(pieces);
         if bytes.len() != count as usize * BLOCK_SIZE as usize {
             return self.fail(format!("a read of {count} blocks brought {} bytes", bytes.len()));
         }
@@ -556,7 +538,9 @@ impl World {
     fn live(&mut self, steps: u64, ends_in_crash: bool) -> Result<bool, String> {
         for _ in 0..steps {
             if self.is_open && self.operations.len() < 24 && self.random.chance(2, 3) {
-                self.begin_operation();
+                if !self.begin_holding() {
+                    self.begin_operation();
+                }
             } else {
                 self.step();
             }
@@ -702,6 +686,10 @@ impl World {
         self.note("bad sector", number * BLOCK_SIZE);
     }
 
+    pub(crate) fn has_bad_sectors(&self) -> bool {
+        self.bad_sector_count > 0
+    }
+
     fn has_bad_pages(&self) -> bool {
         self.features.bad_pages && self.bad_sector_count > 0
     }
@@ -730,6 +718,7 @@ impl World {
         let mut random = self.random.fork();
         self.devices.iter_mut().for_each(|device| device.crash(&mut random));
         self.model.crash();
+        self.crash_holdings();
         self.epoch += 1;
         self.sequence = 0;
         self.is_open = false;
@@ -737,7 +726,7 @@ impl World {
     }
 
     /// No new load: all that is under way must end.
-    fn settle(&mut self) -> Result<(), String> {
+    pub(crate) fn settle(&mut self) -> Result<(), String> {
         for _ in 0..200_000 {
             if self.is_open && self.operations.is_empty() {
                 return Ok(());
@@ -776,7 +765,7 @@ impl World {
                 }
             }
         }
-        Ok(())
+        self.verify_holdings()
     }
 
     /// Block by block, since one damaged block hides its neighbours in a larger read.

@@ -8,7 +8,7 @@ use super::Group;
 use crate::carry::Carried;
 use crate::destage::{LogRun, log_runs};
 use crate::format::batch::{ExtentLocation, Origin, Record};
-use crate::held::{HeldEntry, PROMOTED_LAYER};
+use crate::held::{HeldEntry, HeldPart, PROMOTED_LAYER};
 use crate::index::{Dirty, Newest};
 use crate::io::Output;
 use crate::limits;
@@ -34,7 +34,8 @@ impl Group {
         if !self.rules.hold(Rule::CarryHeld) {
             return Some(boundary);
         }
-        if !self.held.is_empty() && !self.carry_forward(boundary, out) {
+        let is_needed = !self.held.is_empty() || self.carrying.is_reading();
+        if is_needed && !self.carry_forward(boundary, out) {
             return None;
         }
         self.carrying.end();
@@ -51,55 +52,65 @@ impl Group {
 
     /// Writes held blocks again, as far as it can be done now. Says whether nothing is left to do, or to wait for.
     fn carry_forward(&mut self, boundary: BatchStart, out: &mut Vec<Output>) -> bool {
-        let eighth = self.log.start_at_or_after(self.log.tail() + self.log.blocks() / 8, boundary);
-        let boundary = boundary.position.min(eighth.position);
-        let held = &self.held;
-        self.carrying.begin(|| held.parts_before(boundary));
+        if !self.carrying.is_begun() {
+            let boundary = self.carry_boundary(boundary);
+            self.carrying.begin(boundary, self.held.parts_before(boundary));
+        }
         self.carrying.waits_for_memory = false;
-        let mut looked_at = 0;
         loop {
             if self.carrying.is_reading() {
                 return false;
             }
-            if let Some(part) = self.carrying.ready_part() {
-                if self.must_wait(part) {
-                    return false;
-                }
-                if !self.push_chunk(part) {
-                    return self.is_out_of_room();
-                }
-                continue;
+            if self.carrying.is_ready() && !self.push_chunk() {
+                return self.is_out_of_room();
             }
-            let Some(part) = self.carrying.next_part() else { return true };
-            let due = self.due_blocks(part, boundary);
+            let boundary = self.carrying.boundary();
+            let held = &self.held;
+            let is_needed = |(component, part): (u32, u32)| {
+                let oldest = held.of(component, part).and_then(HeldPart::oldest);
+                oldest.is_some_and(|oldest| oldest < boundary)
+            };
+            self.carrying.retain_parts(is_needed);
+            let due = self.due_blocks(boundary);
             if due.is_empty() {
-                self.carrying.part_done();
-                looked_at = 0;
-            } else if self.must_wait(part) {
-                self.carrying.part_waits();
-                looked_at += 1;
-                if looked_at >= self.carrying.parts_left() {
-                    return false;
-                }
-            } else if !self.begin_chunk(part, due, out) {
+                return self.carrying.parts().next().is_none();
+            }
+            if !self.begin_chunk(due, out) {
                 self.carrying.waits_for_memory = true;
                 return false;
             }
         }
     }
 
-    /// What is held of a part before the boundary, as far as it goes into one batch.
-    fn due_blocks(&self, (component, part): (u32, u32), boundary: u64) -> Vec<Carried> {
-        let entries = self.held.of(component, part).map_or(&[][..], |held| held.entries());
-        let due = entries.iter().filter(|entry| entry.position < boundary);
-        let carried = |entry: &HeldEntry| {
-            let data = match entry.newest {
-                Newest::Data => self.index.retained(entry.position).cloned(),
-                Newest::Trim => None,
-            };
-            Carried { entry: *entry, data }
+    /// Up to where a round writes held blocks again: an eighth of the log, or as much as there is room for, but the oldest batch that holds any in
+    /// any case. For that, guests leave room.
+    fn carry_boundary(&self, boundary: BatchStart) -> u64 {
+        let eighth = self.log.start_at_or_after(self.log.tail() + self.log.blocks() / 8, boundary);
+        let boundary = boundary.position.min(eighth.position);
+        let room = self.log.free_blocks().saturating_sub(self.carry_reserve()) / 2;
+        let positions = self.held.positions_before(boundary);
+        let (Some(first), Some(beyond)) = (positions.first(), positions.get(room as usize)) else {
+            return boundary;
         };
-        due.take(limits::CARRIED_BLOCKS_MAX).map(carried).collect()
+        let behind_first = self.log.start_at_or_after(first + 1, self.log.next_start()).position;
+        self.log.start_of(*beyond).position.max(behind_first).min(boundary)
+    }
+
+    /// What parts hold before the boundary, as far as it goes into one batch, but those that must wait.
+    fn due_blocks(&self, boundary: u64) -> Vec<Carried> {
+        let mut due = Vec::new();
+        for part in self.carrying.parts().filter(|part| !self.must_wait(*part)) {
+            let entries = self.held.of(part.0, part.1).map_or(&[][..], |held| held.entries());
+            for entry in entries.iter().filter(|entry| entry.position < boundary) {
+                let is_data = entry.newest == Newest::Data;
+                let data = self.index.retained(entry.position).filter(|_| is_data).cloned();
+                due.push(Carried { part, entry: *entry, data });
+                if due.len() == limits::CARRIED_BLOCKS_MAX {
+                    return due;
+                }
+            }
+        }
+        due
     }
 
     /// Whether records about a part are on their way whose effect decides what is held, or where the part stands.
@@ -113,7 +124,7 @@ impl Group {
     }
 
     /// Reads blocks that are not in memory. False, with nothing done, if memory is short.
-    fn begin_chunk(&mut self, part: (u32, u32), blocks: Vec<Carried>, out: &mut Vec<Output>) -> bool {
+    fn begin_chunk(&mut self, blocks: Vec<Carried>, out: &mut Vec<Output>) -> bool {
         let is_missing = |one: &&Carried| one.entry.newest == Newest::Data && one.data.is_none();
         let mut missing: Vec<u64> = blocks.iter().filter(is_missing).map(|one| one.entry.position).collect();
         missing.sort_unstable();
@@ -121,7 +132,7 @@ impl Group {
         let runs = log_runs(missing.into_iter(), self.log.blocks());
         let with_buffer = |run: LogRun| Some((run, self.own_pool.take((run.count * BLOCK_SIZE) as usize)?));
         let Some(reads) = runs.into_iter().map(with_buffer).collect::<Option<Vec<_>>>() else { return false };
-        self.carrying.begin_chunk(part, blocks, reads.len());
+        self.carrying.begin_chunk(blocks, reads.len());
         for (run, buffer) in reads {
             let purpose = Purpose::CarryRead { run, buffer: buffer.clone() };
             let request = ReadRequest { offset: self.log_offset(run.position), buffer, gentle: true };
@@ -138,38 +149,44 @@ impl Group {
         out: &mut Vec<Output>,
     ) {
         let bad = result.expect("a failed log device closes the group");
-        let ((component, part), damaged) = self.carrying.read_done(run, buffer, &bad);
-        let Some(component) = self.components.get(component).map(|found| found.record.id) else { return };
-        for block in damaged {
-            self.note_damage(0, component, part, u16::from(block), out);
+        for ((component, part), block) in self.carrying.read_done(run, buffer, &bad) {
+            if let Some(component) = self.components.get(component).map(|found| found.record.id) {
+                self.note_damage(0, component, part, u16::from(block), out);
+            }
         }
     }
 
-    /// Puts the blocks that were read into the next batch, but what is not held any more. False, with nothing done, if there is no
-    /// room.
-    fn push_chunk(&mut self, part: (u32, u32)) -> bool {
+    /// Log blocks that held blocks leave free when they are written again.
+    fn carry_reserve(&self) -> u64 {
+        self.checkpoint_room() + limits::log_blocks_reserved(self.log.blocks())
+    }
+
+    /// Puts the blocks that were read into the next batch, but what is not held any more, or has to wait. False, with nothing done, if there
+    /// is no room.
+    fn push_chunk(&mut self) -> bool {
         let records = limits::CARRIED_BLOCKS_MAX * WRITE_RECORD_SIZE;
-        let reserve = self.checkpoint_room() + limits::log_blocks_reserved(self.log.blocks());
-        if !self.has_room(records, limits::CARRIED_BLOCKS_MAX as u64, reserve) {
+        if !self.has_room(records, limits::CARRIED_BLOCKS_MAX as u64, self.carry_reserve()) {
             return false;
         }
         let mut blocks = self.carrying.take_chunk();
-        let Some(held) = self.held.of(part.0, part.1) else { return true };
-        let is_held = |one: &Carried| {
-            let stands = |entry: &HeldEntry| {
-                (entry.position, entry.block, entry.layer)
-                    == (one.entry.position, one.entry.block, one.entry.layer)
-            };
-            held.entries().iter().any(stands)
-        };
-        blocks.retain(is_held);
-        let Some(extent) = self.index.extent_of(part.0, part.1) else { return true };
-        blocks.sort_by_key(|one| (one.entry.layer, one.entry.block));
-        let location = ExtentLocation { member: self.components[part.0].member, extent };
-        for run in blocks.chunk_by(|one, next| continues(one, next)) {
-            self.push_carried(part, location, run);
+        blocks.retain(|one| self.is_still_held(one));
+        blocks.sort_by_key(|one| (one.part, one.entry.layer, one.entry.block));
+        for of_part in blocks.chunk_by(|one, next| one.part == next.part) {
+            let part = of_part[0].part;
+            let held = self.held.of(part.0, part.1).filter(|_| !self.must_wait(part));
+            let Some(location) = held.and_then(HeldPart::location) else { continue };
+            for run in of_part.chunk_by(continues) {
+                self.push_carried(part, location, run);
+            }
         }
         true
+    }
+
+    fn is_still_held(&self, Carried { part, entry, .. }: &Carried) -> bool {
+        let stands = |other: &HeldEntry| {
+            (other.position, other.block, other.layer) == (entry.position, entry.block, entry.layer)
+        };
+        self.held.of(part.0, part.1).is_some_and(|held| held.entries().iter().any(stands))
     }
 
     /// Puts blocks side by side into the next batch.

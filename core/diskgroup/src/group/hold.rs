@@ -13,7 +13,7 @@ use crate::held::{
     HeldBlocks, HeldEntry, HeldPart, LayerRange, PROMOTED_LAYER, ROW_LAYER, RowRun, held_layer,
 };
 use crate::index::{IndexEntry, Newest};
-use crate::io::{Completion, ComponentKey, GroupError, LayerRanges, Op, Output};
+use crate::io::{ComponentKey, GroupError, LayerRanges, Op, Output};
 use crate::limits;
 use crate::rules::Rule;
 use crate::work::{Change, Order, Target, Work, fail};
@@ -175,13 +175,7 @@ impl Group {
         }
     }
 
-    pub(super) fn accept_order(
-        &mut self,
-        target: Target,
-        order: Order,
-        ranges: LayerRanges,
-        out: &mut Vec<Output>,
-    ) -> Option<Work> {
+    pub(super) fn accept_order(&mut self, target: Target, order: Order, ranges: LayerRanges) -> Option<Work> {
         let part = (target.component, target.part);
         let blocks = ranges.iter().map(|range| u64::from(range.count)).sum();
         let rows = self.held.of(part.0, part.1).map_or(0, HeldPart::row_count);
@@ -199,11 +193,13 @@ impl Group {
                 Order::End => records.push(Record::End(self.layer_blocks(part, range))),
             }
         }
-        // The answer comes with the last.
-        let last = records.len().saturating_sub(1);
         if records.is_empty() {
-            out.push(Output::Done { op: target.op, result: Ok(Completion::Done) });
+            // Row writes that were decided before. The answer waits until the records of that are stable.
+            let nothing = LayerRange { through: WriteId::default(), ..ranges[0] };
+            records.push(Record::End(self.layer_blocks(part, &nothing)));
         }
+        // The answer comes with the last.
+        let last = records.len() - 1;
         for (index, record) in records.into_iter().enumerate() {
             self.push_order(part, record, Some(target.op).filter(|_| index == last));
         }
@@ -227,8 +223,9 @@ impl Group {
         ends: LayerRanges,
         out: &mut Vec<Output>,
     ) -> Option<Work> {
-        let Change { op, component: key, part, layer, block, id, origin } = change;
+        let Change { op, component: key, part, layer, block, origin, .. } = change;
         let blocks = block..block + held.blocks();
+        let id = self.not_lessened_hold(change, &blocks);
         let is_void = matches!(held, NewHold::Trim(_))
             && held_layer(layer) == ROW_LAYER
             && self.index.extent_of(key, part).is_none()
@@ -236,7 +233,8 @@ impl Group {
         if is_void {
             return self.accept_trim(change, held.blocks(), out);
         }
-        if !self.has_room_for_records(1 + ends.len(), u64::from(held.blocks()), 0) {
+        let data_blocks = u64::from(held.blocks());
+        if !self.has_room_for_hold(1 + ends.len(), data_blocks, data_blocks) {
             return Some(held.into_work(change, ends));
         }
         if !self.may_hold((key, part), held_layer(layer), blocks.clone()) {
@@ -267,6 +265,17 @@ impl Group {
         };
         self.buffer.push(record, Some(op), data);
         None
+    }
+
+    /// The id of a hold. A copy's is no less than that of what it takes the place of, whose record may leave the log before its own.
+    fn not_lessened_hold(&self, change: Change, blocks: &Range<u16>) -> WriteId {
+        let Change { component, part, layer, id, origin, .. } = change;
+        let Some(held) = self.held.of(component, part).filter(|_| origin == Origin::Copy) else { return id };
+        let replaced = held
+            .entries()
+            .iter()
+            .filter(|entry| entry.layer == held_layer(layer) && blocks.contains(&u16::from(entry.block)));
+        replaced.map(|entry| entry.id).max().unwrap_or_default().max(id)
     }
 
     /// Whether the share of the log has room for these blocks; what is held of them already counts once.
@@ -397,6 +406,13 @@ impl Group {
         let component = self.components[key].record.id;
         let (owner, id) = self.version_over_hole(component, part, id);
         let HeldEntry { position, checksum, block, newest, .. } = entry;
+        // The record of what it takes the place of may leave the log before its own.
+        if let Some(old) = self.index.at(location).and_then(|dirty| dirty.find(block)).copied()
+            && old.id > id
+        {
+            let region = (usize::from(block) / BLOCKS_PER_REGION) as u8;
+            self.index.raise(location, owner, (region, old.id), old.position);
+        }
         let entry = IndexEntry { id, position, checksum, block, newest };
         self.index.insert(location, owner, std::iter::once(entry));
         self.held.note_settled();

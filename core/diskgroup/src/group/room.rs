@@ -26,22 +26,35 @@ impl Group {
 
     /// The same for several records with so many blocks of data, which put so many entries into the index.
     pub(super) fn has_room_for_records(&self, records: usize, blocks: u64, entries: u64) -> bool {
+        self.has_room_for(records, blocks, entries, 0)
+    }
+
+    /// The same for records that hold so many blocks.
+    pub(super) fn has_room_for_hold(&self, records: usize, blocks: u64, held: u64) -> bool {
+        self.has_room_for(records, blocks, 0, held)
+    }
+
+    fn has_room_for(&self, records: usize, blocks: u64, entries: u64, held: u64) -> bool {
         let own = limits::log_blocks_reserved(self.log.blocks());
-        let reserve = own + self.checkpoint_room() + self.carry_room();
+        let reserve = own + self.checkpoint_room() + self.carry_room(held);
         !self.buffer.has_records_waiting()
             && self.index.has_room(entries, self.log.blocks())
             && self.has_room(records * WRITE_RECORD_SIZE + blocks as usize * 4, blocks, reserve)
     }
 
-    /// Log blocks that it takes at most to write again what is held in the oldest batch, so that the tail can pass that.
-    fn carry_room(&self) -> u64 {
-        let blocks = (self.held.count() as u64).min(limits::batch_blocks_max(self.log.blocks()));
+    /// Log blocks that it takes at most to write again what is held in the oldest batch, so that the tail can pass that, once
+    /// `more` blocks are held.
+    fn carry_room(&self, more: u64) -> u64 {
+        let held = self.held.count() as u64 + more;
+        let blocks = held.min(limits::batch_blocks_max(self.log.blocks()));
         if blocks == 0 {
             return 0;
         }
-        // Each of its batches has a header of one block with a copy, and one may have to go to the start of the ring.
+        // Each of its batches has a header of one block with a copy, and one may have to go to the start of the ring. A batch that is
+        // written again in several takes more room than before: what that adds up to is little beside a thirty-second of the log.
         let batches = blocks.div_ceil(limits::CARRIED_BLOCKS_MAX as u64);
-        blocks + 2 * batches + limits::CARRIED_BLOCKS_MAX as u64 + 2
+        let wrapped = limits::CARRIED_BLOCKS_MAX as u64 + 2;
+        blocks + 2 * batches + wrapped + self.log.blocks() / 32
     }
 
     /// Log blocks that the next checkpoint takes at most.

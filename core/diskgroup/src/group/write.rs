@@ -116,7 +116,7 @@ impl Group {
                 self.accept_write(change, data, (checksums, ends), out)
             }
             Work::Trim { change, count } => self.accept_trim(change, count, out),
-            Work::Order { target, order, ranges } => self.accept_order(target, order, ranges, out),
+            Work::Order { target, order, ranges } => self.accept_order(target, order, ranges),
         }
     }
 
@@ -420,7 +420,7 @@ impl Group {
             Record::Watermark { .. } | Record::Entry { .. } | Record::Hole { .. } => {}
             Record::Hold { location, .. }
             | Record::HoldTrim { location, .. }
-            | Record::HoldDamaged { location, .. } => self.index.accepted_is_stable(*location),
+            | Record::HoldDamaged { location, .. } => self.index.accepted_hold_is_stable(*location),
             // What they were about may leave an extent empty.
             Record::Promote(_) | Record::End(_) => self.scarcity.note_trim(),
         }

@@ -3,7 +3,7 @@
 use super::plan::{MS, Plan};
 use super::rebuilding::HostCopy;
 use crate::device::Device;
-use crate::formatting::format_devices;
+use crate::formatting::{LOG_SIZE, format_devices};
 use base::units::MIB;
 use base::{DeviceId, DiskId, HostId, Instant, NodeId, Pool, Random};
 use diskgroup::Group;
@@ -66,7 +66,7 @@ impl Host {
     pub fn new(number: u64, plan: &Plan, random: &mut Random) -> Host {
         let first = DeviceId(u128::from(number + 1) << 8);
         let capacity = random.below(2);
-        let (superblocks, devices) = format_devices(random, capacity, plan.extents, first);
+        let (superblocks, devices) = format_devices(random, capacity, plan.extents, LOG_SIZE, first);
         let drift = if plan.drift { random.below(30_001) as i64 - 15_000 } else { 0 };
         Host {
             id: NodeId { host: HostId(u128::from(number + 1)), shard: 0 },

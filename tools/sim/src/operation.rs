@@ -1,0 +1,36 @@
+//! What a group was asked for, until it is answered.
+
+use crate::holding::Holding;
+use crate::model::Key;
+use base::WriteId;
+use diskgroup::Origin;
+use std::collections::BTreeMap;
+
+/// One operation under way.
+#[derive(Debug)]
+pub(crate) enum Operation {
+    /// A write or a trim of these blocks.
+    Write {
+        keys: Vec<Key>,
+        id: WriteId,
+        origin: Origin,
+    },
+    /// A question for what was changed, and what the answer must tell.
+    Changed {
+        component: u32,
+        expected: BTreeMap<(u32, usize), WriteId>,
+    },
+    Read {
+        first: Key,
+        count: u16,
+        began: u64,
+    },
+    Create {
+        component: u32,
+    },
+    Delete {
+        component: u32,
+    },
+    /// On layers of a component.
+    Holding(Holding),
+}
