@@ -5,7 +5,7 @@ use base::request::Outcome;
 use base::{ComponentId, DiskId, Instant, NodeId};
 use diskgroup::{ComponentState, ComputeId, Event, Task};
 use layout::Layout;
-use replication::owner::{self, OwnerState};
+use replication::owner::{self, OwnerState, Reading};
 use replication::{OwnedBy, Roster};
 use wire::{Answer, Message, Refusal, Request};
 
@@ -32,8 +32,8 @@ pub struct DiskSpec {
     pub layout: Layout,
     /// Whether data read by guests is verified by checksum on this node. Data from another node always is.
     pub verify_checksums: bool,
-    /// Whether guests read from the copy on the owner's node, if there is one, instead of all copies in turn.
-    pub reads_locally: bool,
+    /// Which copies guests read from.
+    pub reading: Reading,
     /// The policy's limit, in I/Os of up to 32 KiB a second.
     pub iops_limit: Option<u64>,
 }
@@ -103,7 +103,7 @@ pub enum LinkState {
 pub struct FabricSettings {
     /// This node and its incarnation, which is greater than at any start before.
     pub me: OwnedBy,
-    /// Whether reads go to a component on the owner's own host when there is one.
+    /// Whether all disks are read from the copy on the owner's host when there is one, whatever their policies say.
     pub prefers_local: bool,
     /// Fewest bytes a second that the node's owners copy, whatever the latency of guests.
     pub copy_floor: u64,

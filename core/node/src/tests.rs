@@ -203,7 +203,7 @@ impl Bench {
             size,
             layout,
             verify_checksums: true,
-            reads_locally: false,
+            reading: replication::owner::Reading::Spread,
             iops_limit: None,
         }
     }

@@ -27,6 +27,7 @@ mod report;
 mod restore;
 mod resync;
 mod status;
+mod steering;
 mod windows;
 mod work;
 
@@ -48,6 +49,7 @@ use recording::Recording;
 use slab::Slab;
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
+pub use steering::Reading;
 use wire::{Answer, Refusal, Request};
 use work::{Reader, Works};
 
@@ -165,6 +167,7 @@ impl Owner {
             Input::FetchFailed => self.fetch_failed(),
             Input::Pace { bytes } => self.paced(bytes),
             Input::Used { is_used } => self.is_used = is_used,
+            Input::Reading(reading) => self.settings.reading = reading,
             Input::Room { component } => self.has_room(component),
             Input::Abandon { token } => self.abandon(token),
             Input::Release => self.release(),

@@ -13,7 +13,7 @@ use layout::Layout;
 use node::{DiskSpec, FoundDisk};
 use placement::{Percent, PlacedDisk, Policy, ReadLocality};
 use replication::Roster;
-use replication::owner::Committed;
+use replication::owner::{Committed, Reading};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -174,7 +174,10 @@ impl DiskRecord {
             size: self.size,
             layout: self.layout.clone(),
             verify_checksums: self.policy.checksum,
-            reads_locally: self.policy.read_locality == ReadLocality::Local,
+            reading: match self.policy.read_locality {
+                ReadLocality::Spread => Reading::Spread,
+                ReadLocality::Local => Reading::Local,
+            },
             iops_limit: self.policy.iops_limit.map(|limit| u64::from(limit.get())),
         }
     }

@@ -201,7 +201,7 @@ impl Bed {
             size,
             layout: Layout::Component(component),
             verify_checksums: true,
-            reads_locally: false,
+            reading: replication::owner::Reading::Spread,
             iops_limit: None,
         };
         let new = NewComponent {

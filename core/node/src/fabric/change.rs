@@ -9,6 +9,7 @@ use crate::request::Requester;
 use base::request::Request;
 use base::units::BLOCK_SIZE;
 use base::{DiskId, Instant};
+use replication::owner::Input;
 
 impl Node {
     /// The record of an open disk has changed. False if this version is older than the known one, or the disk is not
@@ -27,6 +28,8 @@ impl Node {
         }
         if disk.spec != spec {
             disk.spec = spec;
+            let reading = self.reading_of(key.0);
+            self.step_owner(key.0, Input::Reading(reading));
             // Requests waited for a size that this node did not know.
             self.serve_held_if_serving(key.0, out);
             self.pump(out);

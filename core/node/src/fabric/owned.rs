@@ -7,7 +7,9 @@ use crate::range::part_and_block;
 use crate::request::{Piece, Requester};
 use base::{ComponentId, DiskId, Instant, NodeId};
 use layout::Span;
-use replication::owner::{Committed, End, Event, Failure, Input, LinkChange, Payload, Phase, Reply, Token};
+use replication::owner::{
+    Committed, End, Event, Failure, Input, LinkChange, Payload, Phase, Reading, Reply, Token,
+};
 use replication::{Owner, Roster, owner};
 use std::time::Duration;
 
@@ -53,21 +55,28 @@ impl Node {
         self.step_owner(disk, Input::Change { token, place, part, block, tag, is_forwarded, payload });
     }
 
+    /// Which copies of a disk guests read from: its policy says, unless all disks of this node are read locally.
+    pub(crate) fn reading_of(&self, disk: u32) -> Reading {
+        match self.fabric.settings.prefers_local {
+            true => Reading::Local,
+            false => self.disks[disk].spec.reading,
+        }
+    }
+
     /// Begins to own a disk: the record is changed to name this node.
     pub(crate) fn claim(&mut self, disk: u32) {
         let now = self.now;
+        let DiskSpec { id, verify_checksums: verifies, .. } = self.disks[disk].spec;
+        let reading = self.reading_of(disk);
         let fabric = &mut self.fabric;
-        let DiskSpec { id, reads_locally, verify_checksums: verifies, .. } = self.disks[disk].spec;
         let ownership = &mut self.disks[disk].ownership;
         assert!(ownership.owner.is_none(), "a disk has one owner");
-        let prefers_local = reads_locally || fabric.settings.prefers_local;
         let (zeroes, rules) = (self.zeroes.clone(), fabric.settings.rules);
         let copy_blocks_max = fabric.settings.copy_blocks_max;
         // Another node has changed the record since, so this directory is the one in use.
         let patience = if ownership.is_live { Duration::ZERO } else { fabric.settings.start_patience };
         let starts_until = fabric.started + patience;
-        let settings =
-            owner::Settings { zeroes, prefers_local, verifies, copy_blocks_max, starts_until, rules };
+        let settings = owner::Settings { zeroes, reading, verifies, copy_blocks_max, starts_until, rules };
         let record = (ownership.version, ownership.roster.clone());
         let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();
         let owner =
