@@ -1,6 +1,7 @@
 //! Types of a node's interface: names, settings, states, outputs. Data alone.
 
 use crate::label::DiskLabel;
+use crate::pace::{LimitFigures, Limits};
 use base::request::Outcome;
 use base::{ComponentId, DiskId, Instant, NodeId};
 use diskgroup::{ComponentState, ComputeId, Event, Task};
@@ -34,8 +35,8 @@ pub struct DiskSpec {
     pub verify_checksums: bool,
     /// Which copies guests read from.
     pub reading: Reading,
-    /// The policy's limit, in I/Os of up to 32 KiB a second.
-    pub iops_limit: Option<u64>,
+    /// The policy's limits.
+    pub limits: Limits,
 }
 
 /// The activity of a disk that is open on a node.
@@ -47,6 +48,8 @@ pub struct DiskActivity {
     pub id: DiskId,
     /// Requests under way.
     pub outstanding: u32,
+    /// What its limits do, where this node owns it.
+    pub limits: LimitFigures,
     /// Grows with every recorded value. While it stays the same, so does [`crate::Node::statistics`].
     ///
     /// [`crate::Node::statistics`]: crate::Node::statistics

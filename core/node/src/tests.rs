@@ -1,7 +1,7 @@
 //! A node over one group on devices in memory: splitting, joining, partial blocks, components.
 
 use crate::label::{DiskLabel, shape_of};
-use crate::{DiskKey, DiskSpec, FabricOutput, FabricSettings, GroupKey, Node, Output, Token};
+use crate::{DiskKey, DiskSpec, FabricOutput, FabricSettings, GroupKey, Limits, Node, Output, Token};
 use base::request::{Outcome, Piece, Reply, Request, RequestError};
 use base::units::{EXTENT_SIZE, MIB};
 use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, Random};
@@ -204,7 +204,7 @@ impl Bench {
             layout,
             verify_checksums: true,
             reading: replication::owner::Reading::Spread,
-            iops_limit: None,
+            limits: Limits::default(),
         }
     }
 

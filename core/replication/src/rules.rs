@@ -93,11 +93,14 @@ pub enum Rule {
     ReadBlockByBlock,
     /// A copy of which no member can give all blocks is read block by block (design 0025).
     CopyBlockByBlock,
+    /// A request that waits when its session ends (for a limit, for congestion or for an owner) is dropped and never begun: its
+    /// guest may have been started elsewhere meanwhile (design 0043).
+    BeginNothingAbandoned,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 43] = [
+    pub const ALL: [Rule; 44] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -132,6 +135,7 @@ impl Rule {
         Rule::UndoVoidFirst,
         Rule::ReadBlockByBlock,
         Rule::CopyBlockByBlock,
+        Rule::BeginNothingAbandoned,
         Rule::SpareRestartedProcesses,
         Rule::TakeOutStuck,
         Rule::AskBeforeTakingOut,

@@ -202,7 +202,7 @@ impl Bed {
             layout: Layout::Component(component),
             verify_checksums: true,
             reading: replication::owner::Reading::Spread,
-            iops_limit: None,
+            limits: node::Limits::default(),
         };
         let new = NewComponent {
             id: component.id,

@@ -4,7 +4,6 @@
 use crate::changes::ChangedRange;
 use crate::interface::{DiskSpec, FabricOutput, Output, Token};
 use crate::node::Node;
-use crate::pace::IopsLimit;
 use crate::request::Requester;
 use base::request::Request;
 use base::units::BLOCK_SIZE;
@@ -23,15 +22,14 @@ impl Node {
             return false;
         }
         ownership.spec_version = version;
-        if disk.spec.iops_limit != spec.iops_limit {
-            disk.limit = IopsLimit::new(spec.iops_limit);
-        }
+        disk.pace.set(spec.limits);
         if disk.spec != spec {
             disk.spec = spec;
             let reading = self.reading_of(key.0);
             self.step_owner(key.0, Input::Reading(reading));
             // Requests waited for a size that this node did not know.
             self.serve_held_if_serving(key.0, out);
+            self.begin_paced(key.0, out);
             self.pump(out);
         }
         true

@@ -132,6 +132,7 @@ impl Node {
                 }
                 self.look_soon(disk);
                 out.push(Output::Fabric(FabricOutput::Fetch { disk: id }));
+                self.release_paced(disk, out);
             }
             Event::Serving { .. } => self.serve_held(disk, out),
             Event::Left { .. } | Event::Joined { .. } | Event::StandsIn { .. } => {}

@@ -212,6 +212,11 @@ impl Node {
             ownership.held.remove(index);
             return self.end_forwarded(key, Err(RequestError::Stopping), out);
         }
+        let (now, drops) = (self.now, self.fabric.settings.rules.hold(Rule::BeginNothingAbandoned));
+        if drops && self.disks[disk].pace.remove(now, key) {
+            self.set_pace_alarm(disk);
+            return self.start_request(key, out); // It ends there.
+        }
         self.step_owner(disk, Input::Abandon { token: Piece::changes_of(key).into() });
         if let Some(node) = self.fabric.pending.node_of_guest(key) {
             self.ask_node(node, For::Nobody, Request::GuestGone { tag }, out);

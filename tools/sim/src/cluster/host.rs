@@ -187,6 +187,6 @@ pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
         layout,
         verify_checksums: true,
         reading: if number.is_multiple_of(2) { Reading::Local } else { Reading::Spread },
-        iops_limit: None,
+        limits: node::Limits::default(),
     }
 }
