@@ -85,6 +85,8 @@ pub struct OwnershipState {
     /// A component that promised this epoch, which is later than any in the record. The record is older than the
     /// devices, so no node serves the disk by it.
     pub promised: Option<(ComponentId, u32)>,
+    /// What the limits of the disk do here.
+    pub limits: LimitFigures,
 }
 
 /// The state of a channel that this node begins.

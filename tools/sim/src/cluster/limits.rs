@@ -19,7 +19,9 @@ impl World {
             return;
         }
         let disk = self.limits.below(self.disks.len() as u64) as usize;
+        // Where that is all that is played, requests wait for longer than it takes to notice that a guest is gone.
         let limits = match self.limits.below(4) {
+            _ if self.plan.is_plain => Limits { iops: Some(self.limits.range(2..12)), bytes: None },
             0 => Limits::default(),
             1 => Limits { iops: None, bytes: Some(self.limits.range(64 << 10..1 << 20)) },
             2 => Limits { iops: Some(self.limits.range(2..50)), bytes: None },
@@ -32,8 +34,14 @@ impl World {
         let reading = readings[self.limits.below(4) as usize];
         self.say(|| format!("disk {disk} has {limits:?} and is read {reading:?} from now on"));
         self.set_rules(disk, limits, reading);
+        if !self.plan.is_plain {
+            return;
+        }
+        // Another client of host 0 has the disk, too, so its owner stays there wherever the guest goes.
+        let id = self.disks[disk].id;
+        self.with_node(0, |node, now, out| node.set_used(now, id, true, out));
         // A guest is started elsewhere while its host goes on, and with it what the guest had asked.
-        if self.plan.is_plain && self.limits.chance(1, 3) {
+        if self.limits.chance(1, 3) {
             let delay = self.limits.below(2000 * MS);
             let host = self.guests[disk].host;
             self.later(delay, Event::Restart { host });

@@ -225,7 +225,7 @@ impl Plan {
 
     /// One disk, no fault but that its limits change, that devices are slow, and that its guest moves or is started elsewhere.
     pub fn limits(copies: u64) -> Plan {
-        Plan { hangs: 0, limits: 3000, slow: 300, moves: 100, depth: 12, ..Plan::hanging(copies) }
+        Plan { hangs: 0, limits: 600, slow: 300, moves: 100, depth: 12, ..Plan::hanging(copies) }
     }
 
     /// One disk, no fault but what `left_behind` plays.

@@ -24,6 +24,7 @@ fn host() -> HostRecord {
         component_count_max: 4096,
         state: DeviceState::InService,
         leaving: None,
+        spins: false,
     };
     HostRecord {
         id: HostId(1),
@@ -92,6 +93,7 @@ fn disk() -> DiskRecord {
         stand_ins: vec![StandIn { place: 0, component: component(4), of: ComponentId(6) }],
         growth: None,
         surplus: None,
+        follows: None,
         debts: vec![Debt { rule: "failures_to_tolerate", wanted: "2".into(), got: "1".into() }],
     }
 }

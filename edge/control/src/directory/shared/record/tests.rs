@@ -144,6 +144,7 @@ fn a_host_is_read_as_it_was_written() {
         component_count_max: 3,
         state,
         leaving: None,
+        spins: false,
     };
     let error = "write failed".to_owned();
     let devices = vec![
