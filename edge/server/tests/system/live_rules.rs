@@ -41,7 +41,9 @@ fn a_limit_holds_within_two_percent_for_small_and_large_requests_and_a_neighbour
     let (web, free) = (site.uri("web"), site.uri("free"));
     iops(fio(&free, "randwrite", "64k", 1));
     let alone = iops(fio(&free, "randread", "4k", 3));
-    for (rw, block, wanted) in [("randread", "4k", 1000.0), ("randwrite", "4k", 1000.0), ("randread", "64k", 500.0)] {
+    for (rw, block, wanted) in
+        [("randread", "4k", 1000.0), ("randwrite", "4k", 1000.0), ("randread", "64k", 500.0)]
+    {
         let load = fio(&web, rw, block, 10);
         let beside = iops(fio(&free, "randread", "4k", 3));
         let limit = wait_for("it is told", SECONDS, || {
@@ -57,14 +59,24 @@ fn a_limit_holds_within_two_percent_for_small_and_large_requests_and_a_neighbour
         assert_eq!(told("web").expect("it is there")["limit"]["is_limited"], true, "{top}");
         assert!(told("free").expect("it is there")["limit"].is_null(), "{top}");
         assert!(site.ask(&["top", "--once"]).contains("limited"));
-        assert!(site.ask(&["disk", "show", "web"]).contains("limited: "), "{}", site.ask(&["disk", "show", "web"]));
+        assert!(
+            site.ask(&["disk", "show", "web"]).contains("limited: "),
+            "{}",
+            site.ask(&["disk", "show", "web"])
+        );
         let metrics = site.metrics();
-        for name in ["drystone_disk_limit_waiting", "drystone_disk_limit_waited_total", "drystone_disk_limit_wait_p99_seconds"] {
+        for name in [
+            "drystone_disk_limit_waiting",
+            "drystone_disk_limit_waited_total",
+            "drystone_disk_limit_wait_p99_seconds",
+        ] {
             assert!(metrics.contains(&format!("{name}{{disk=\"web\"}}")), "{name}");
             assert!(!metrics.contains(&format!("{name}{{disk=\"free\"}}")), "{name}");
         }
         let found = iops(load);
-        println!("{rw} {block}: {found:.1} IOPS, p99 of waits {wait_us:.0} us; neighbour {beside:.0}, alone {alone:.0}");
+        println!(
+            "{rw} {block}: {found:.1} IOPS, p99 of waits {wait_us:.0} us; neighbour {beside:.0}, alone {alone:.0}"
+        );
         assert_near(found, wanted, 2.0);
         assert!(beside > alone * 0.5, "the neighbour: {beside} of {alone}");
     }
@@ -101,16 +113,26 @@ fn rules_change_on_a_disk_in_use_and_what_needs_a_move_is_refused_with_its_cause
     assert!(iops(load) > 0.0, "the load never ended");
     assert_eq!(client.read(0, 4096).map(|read| read.len()), Ok(4096), "the client kept its disk");
     let before = site.json(&["disk", "show", "web"]);
-    assert_eq!((&before["rules"]["read_locality"], &before["rules"]["checksum"]), (&"spread".into(), &"off".into()));
+    assert_eq!(
+        (&before["rules"]["read_locality"], &before["rules"]["checksum"]),
+        (&"spread".into(), &"off".into())
+    );
     for (rule, why) in [
         ("stripes=2", "stripes cannot change from auto to 2 on a disk in use yet: it needs the data to move"),
-        ("failures_to_tolerate=1", "failures_to_tolerate cannot change from 0 to 1 on a disk in use yet: it needs copies"),
+        (
+            "failures_to_tolerate=1",
+            "failures_to_tolerate cannot change from 0 to 1 on a disk in use yet: it needs copies",
+        ),
         ("space_reservation=100", ""),
         ("iops_limit=0", "none, 1.."),
         ("policy=silver", "`silver` is neither"),
     ] {
         let done = site.cli(&["disk", "set", "web", rule]);
-        assert!(why.is_empty() == done.status.success() && said(&done).contains(why), "{rule}: {}", said(&done));
+        assert!(
+            why.is_empty() == done.status.success() && said(&done).contains(why),
+            "{rule}: {}",
+            said(&done)
+        );
     }
     assert_eq!(site.json(&["disk", "show", "web"])["rules"]["space_reservation"], "100");
     let text = said(&site.cli(&["events", "--kind", "disk.changed"]));
@@ -134,7 +156,10 @@ fn a_changed_policy_reaches_the_disks_that_follow_it_and_tells_of_those_that_it_
     let shown = |name: &str| site.json(&["disk", "show", name]);
     assert_eq!((&shown("one")["follows"], &shown("own")["follows"]), (&"gold".into(), &Value::Null));
     site.ask(&["disk", "set", "two", "policy=gold"]);
-    assert_eq!((&shown("two")["follows"], &shown("two")["rules"]["iops_limit"]), (&"gold".into(), &"300".into()));
+    assert_eq!(
+        (&shown("two")["follows"], &shown("two")["rules"]["iops_limit"]),
+        (&"gold".into(), &"300".into())
+    );
     site.ask(&["policy", "set", "gold", "iops_limit=400", "bytes_limit=8MiB/s"]);
     let followers = |state: &str| {
         let policy = site.json(&["policy", "show", "gold"]);
@@ -144,7 +169,11 @@ fn a_changed_policy_reaches_the_disks_that_follow_it_and_tells_of_those_that_it_
     wait_for("both follow", SECONDS, || followers("done"));
     for name in ["one", "two"] {
         let rules = shown(name)["rules"].clone();
-        assert_eq!((&rules["iops_limit"], &rules["bytes_limit"]), (&"400".into(), &"8MiB/s".into()), "{name}");
+        assert_eq!(
+            (&rules["iops_limit"], &rules["bytes_limit"]),
+            (&"400".into(), &"8MiB/s".into()),
+            "{name}"
+        );
     }
     assert_eq!(shown("own")["rules"]["iops_limit"], "300", "a disk with rules of its own keeps them");
     assert_eq!(shown("one")["compliance"]["state"], "compliant");
@@ -165,9 +194,14 @@ fn a_changed_policy_reaches_the_disks_that_follow_it_and_tells_of_those_that_it_
     assert!(site.metrics().contains("drystone_disk_compliant{disk=\"own\"} 1"));
     // A rule of its own ends that a disk follows.
     site.ask(&["disk", "set", "one", "iops_limit=100"]);
-    assert_eq!((&shown("one")["follows"], &shown("one")["rules"]["iops_limit"]), (&Value::Null, &"100".into()));
+    assert_eq!(
+        (&shown("one")["follows"], &shown("one")["rules"]["iops_limit"]),
+        (&Value::Null, &"100".into())
+    );
     site.ask(&["policy", "set", "gold", "stripes=auto"]);
-    wait_for("it follows again", SECONDS, || (shown("two")["compliance"]["state"] == "compliant").then_some(()));
+    wait_for("it follows again", SECONDS, || {
+        (shown("two")["compliance"]["state"] == "compliant").then_some(())
+    });
     expect(&site.cli(&["policy", "set", "single", "iops_limit=1"]), 3, "built-in policy");
     server.stop();
 }
