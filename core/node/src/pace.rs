@@ -8,7 +8,7 @@ use crate::limits::{
     CONGESTION_DELAY_MAX, IOPS_LIMIT_UNIT, LIMIT_BURST, LIMIT_CATCH_UP, LIMIT_FIGURES_PERIOD,
     LIMIT_IDLE_CREDIT, LIMITED_FOR,
 };
-use base::{Instant, NodeId};
+use base::{HostId, Instant};
 use iostats::FineLatency;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -128,7 +128,7 @@ pub(crate) struct Pace {
     ios: Bucket,
     bytes: Bucket,
     /// By the host whose guest asked, the one whose turn it is first. No queue is empty.
-    queues: VecDeque<(NodeId, VecDeque<Waiting>)>,
+    queues: VecDeque<(HostId, VecDeque<Waiting>)>,
     waiting: u32,
     waited: u64,
     waited_at: Option<Instant>,
@@ -151,7 +151,7 @@ impl Pace {
     }
 
     /// A request of a guest of that host arrives.
-    pub(crate) fn admit(&mut self, now: Instant, host: NodeId, request: u32, cost: Cost) -> Admission {
+    pub(crate) fn admit(&mut self, now: Instant, host: HostId, request: u32, cost: Cost) -> Admission {
         if self.ios.per_second.is_none() && self.bytes.per_second.is_none() {
             return Admission::Begin;
         }

@@ -132,7 +132,7 @@ impl Node {
 
     /// Whether the request may begin now. Otherwise it waits: for its disk's limits, or for the congestion of components.
     fn admit(&mut self, key: u32) -> bool {
-        let (now, me) = (self.now, self.fabric.me());
+        let (now, me) = (self.now, self.fabric.me().host);
         let state = &mut self.requests[key as usize];
         let before = std::mem::replace(&mut state.admitted, Admitted::ByLimits);
         let (_, len) = range_of(&state.request);
@@ -145,7 +145,7 @@ impl Node {
         let (disk, changes) = (state.disk, !matches!(state.request, Request::Read { .. }) && !is_free);
         let host = match state.requester {
             Requester::Guest(_) => me,
-            Requester::Peer { caller, .. } => caller.node,
+            Requester::Peer { caller, .. } => caller.node.host,
             Requester::Surplus(_) => return true,
         };
         if before == Admitted::No

@@ -3,8 +3,8 @@ use base::HostId;
 
 const MS: Duration = Duration::from_millis(1);
 
-fn host(number: u128) -> NodeId {
-    NodeId { host: HostId(number), shard: 0 }
+fn host(number: u128) -> HostId {
+    HostId(number)
 }
 
 fn iops(limit: u64) -> Limits {

@@ -43,7 +43,7 @@ fn once(bench: &mut Bench, round: usize) -> Result<(), Failure> {
     let set = |bench: &mut Bench, condition| {
         let devices = bench.cluster.apart()?.devices(&user)?;
         devices.iter().for_each(|device| device.set(condition));
-        Ok(())
+        Ok::<(), Failure>(())
     };
     let strike = |bench: &mut Bench| {
         set(bench, Condition::Slow(SLOW))?;
