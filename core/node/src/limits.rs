@@ -19,7 +19,7 @@ pub const LIMIT_BURST: Duration = Duration::from_secs(1);
 /// Idle time that counts as unused share of a limit: guests pause for so long now and then, and still get what they may.
 pub const LIMIT_IDLE_CREDIT: Duration = Duration::from_millis(50);
 
-/// A disk whose requests waited less than this ago gets back what it could not use since: its node, or its guest, stood still.
+/// Requests that could have begun before get back this much of the time since: their node stood still.
 pub const LIMIT_CATCH_UP: Duration = Duration::from_secs(1);
 
 /// A disk counts as limited for so long after a request waited for a limit.

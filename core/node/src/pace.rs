@@ -74,6 +74,9 @@ struct Bucket {
     due: Instant,
     /// How far a disk that was idle may get ahead of the time.
     horizon: Instant,
+    /// When a request began last, and how much of the time before that was still unpaid for then.
+    began_at: Instant,
+    behind: Duration,
 }
 
 impl Bucket {
@@ -90,18 +93,25 @@ impl Bucket {
         (!is_free && !is_burst).then_some(self.due)
     }
 
-    /// A request begins. `is_contended`: requests wait, or did a moment ago.
-    fn pay(&mut self, now: Instant, amount: u64, is_contended: bool) {
+    /// A request begins.
+    fn pay(&mut self, now: Instant, amount: u64, has_waited: bool) {
         if self.due <= now {
             let idle = now.since(self.due);
-            // A disk that is held back uses up its limit: then it was the node, or the guest, that stood still.
-            let credit = if is_contended { LIMIT_CATCH_UP } else { LIMIT_IDLE_CREDIT };
+            let is_next = now.since(self.began_at) <= LIMIT_IDLE_CREDIT;
+            let credit = match (has_waited, is_next) {
+                // It could have begun before: the node stood still.
+                (true, _) => LIMIT_CATCH_UP,
+                // It follows those that waited then, and takes its part of what they left.
+                (false, true) => LIMIT_IDLE_CREDIT.max(self.behind),
+                (false, false) => LIMIT_IDLE_CREDIT,
+            };
             self.due = now - idle.min(credit);
-            if !is_contended {
+            if credit == LIMIT_IDLE_CREDIT {
                 self.horizon = self.horizon.max(now + idle.min(LIMIT_BURST));
             }
         }
         self.due = self.due + self.price(amount);
+        (self.began_at, self.behind) = (now, now.since(self.due));
     }
 }
 
@@ -156,7 +166,7 @@ impl Pace {
             return Admission::Begin;
         }
         if self.queues.is_empty() && self.opens_at(now, cost, false).is_none() {
-            self.pay(now, cost);
+            self.pay(now, cost, false);
             return Admission::Begin;
         }
         let waiting = Waiting { request, cost, since: now };
@@ -176,7 +186,7 @@ impl Pace {
         if self.opens_at(now, cost, true).is_some() {
             return None;
         }
-        self.pay(now, cost);
+        self.pay(now, cost, true);
         self.take_next(now)
     }
 
@@ -233,11 +243,9 @@ impl Pace {
         ios.max(self.bytes.opens_at(now, cost.bytes, has_waited))
     }
 
-    fn pay(&mut self, now: Instant, cost: Cost) {
-        let waits = !self.queues.is_empty();
-        let is_contended = waits || self.waited_at.is_some_and(|at| now.since(at) < LIMIT_CATCH_UP);
-        self.ios.pay(now, cost.ios, is_contended);
-        self.bytes.pay(now, cost.bytes, is_contended);
+    fn pay(&mut self, now: Instant, cost: Cost, has_waited: bool) {
+        self.ios.pay(now, cost.ios, has_waited);
+        self.bytes.pay(now, cost.bytes, has_waited);
     }
 
     fn ended(&mut self, now: Instant, waiting: &Waiting) {

@@ -885,6 +885,7 @@ fn a_request_that_waits_for_a_limit_never_begins_once_its_guest_is_gone() {
     let found = |removed: Option<replication::Rule>| {
         let mut bench = Bench::new(16);
         bench.node.fabric.settings.rules = removed.into();
+        bench.now = 10_000_000_000;
         let limits = Limits { iops: Some(10), bytes: None };
         let disk = bench.create(DiskSpec { limits, ..Bench::spec(4 * MIB, 1) });
         let mut tokens = Vec::new();

@@ -163,6 +163,19 @@ fn a_node_that_was_late_catches_up_and_an_idle_client_does_not_gain() {
 }
 
 #[test]
+fn a_client_that_comes_back_after_a_while_gets_no_more_than_one_that_stayed() {
+    for pause in [20, 100, 400, 900, 1500, 5000] {
+        let mut bench = Bench::new(iops(1000), &[(32, 4 << 10)]);
+        bench.run(Duration::from_secs(3));
+        bench.is_quiet = true;
+        bench.run(MS * pause);
+        bench.is_quiet = false;
+        let again = bench.run(Duration::from_secs(10))[0];
+        assert!(is_near(again, 10_000, 12), "{pause} ms: {again}");
+    }
+}
+
+#[test]
 fn what_waits_is_told_and_what_is_taken_out_waits_no_more() {
     let mut bench = Bench::new(iops(100), &[(10, 4 << 10)]);
     bench.run(Duration::from_secs(20));
