@@ -1,3 +1,5 @@
+//! Limits over virtual time: rates, bursts, fairness, changes.
+
 use super::*;
 use base::HostId;
 

@@ -443,11 +443,10 @@ impl World {
             }
             Event::Computed(late) => self.computed(&late),
             Event::Wake { host } => {
-                if self.hosts[host].alarm > self.now {
-                    return; // An earlier one came in its place, and set another.
+                if self.hosts[host].alarm <= self.now {
+                    self.hosts[host].alarm = u64::MAX; // If it is later, an earlier one came in its place.
+                    self.with_node(host, |_, _, _| {});
                 }
-                self.hosts[host].alarm = u64::MAX;
-                self.with_node(host, |_, _, _| {});
             }
             Event::Connect { from, to, session } => self.connect_arrives(from, to, session),
             Event::Connected { from, to, session, is_there } => {

@@ -1,3 +1,5 @@
+//! Reads of a place with slow and quick copies, one after the other.
+
 use super::*;
 
 /// A place with three copies, the first on the owner's host, that is read one read after the other. Times are in microseconds.
