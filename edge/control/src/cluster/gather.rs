@@ -161,7 +161,7 @@ impl Cluster {
             component: member.component.to_string(),
             is_open: member.is_open,
             is_passed_over: member.is_passed_over,
-            read_us: (!member.read_time.is_zero()).then(|| member.read_time.as_secs_f64() * 1e6),
+            read_us: (!member.read_time.is_zero()).then_some(member.read_time.as_secs_f64() * 1e6),
             resync,
             trouble: member.trouble.map(|why| why.to_string()),
             retry_seconds: member.retry_in.map(|time| time.as_secs() + u64::from(time.subsec_nanos() > 0)),
