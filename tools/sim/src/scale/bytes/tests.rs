@@ -105,6 +105,8 @@ fn owner() -> OwnerState {
         standing: Standing::Active,
         role: Role::Copy,
         is_open,
+        is_passed_over: false,
+        read_time: std::time::Duration::ZERO,
         resync,
         looked_through: None,
         trouble,
