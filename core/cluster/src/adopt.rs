@@ -91,6 +91,7 @@ impl Adopted {
             stand_ins: Vec::new(),
             growth: None,
             surplus: None,
+            follows: None,
             debts: Vec::new(),
         };
         let record = DiskRecord { space_reservation: record.policy.space_reservation, ..record };

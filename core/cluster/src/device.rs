@@ -55,6 +55,8 @@ pub struct DeviceRecord {
     pub state: DeviceState,
     /// Whether it is to be emptied.
     pub leaving: Option<Leaving>,
+    /// Whether it spins, behind a log device that does not: a hybrid group.
+    pub spins: bool,
 }
 
 impl DeviceRecord {

@@ -44,6 +44,8 @@ pub struct DiskRecord {
     pub size: u64,
     /// Its policy, as it was asked for.
     pub policy: Policy,
+    /// The named policy that it follows: its rules change with that one. None if it was made with rules of its own.
+    pub follows: Option<String>,
     /// The share of every component that is reserved on its device: the policy's, or less while that is a debt.
     pub space_reservation: placement::Percent,
     /// Where it stands.
@@ -146,6 +148,18 @@ pub enum Objection {
          policy"
     )]
     Shape,
+    /// A rule does not change while the disk is in use.
+    #[error("{rule} cannot change from {from} to {to} on a disk in use yet: it needs {needs}")]
+    NotLive {
+        /// The rule.
+        rule: &'static str,
+        /// Its value.
+        from: String,
+        /// The value asked for.
+        to: String,
+        /// What the change needs.
+        needs: &'static str,
+    },
     /// There is no room, or no place.
     #[error(transparent)]
     Refused(#[from] Refusal),

@@ -5,6 +5,7 @@
 //! its level beyond what one of its hosts understands.
 
 use base::HostId;
+use placement::{Policy, ReadLocality};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -21,6 +22,9 @@ impl Level {
         if number == 0 { None } else { Some(Level(number)) }
     }
 
+    /// The level from which on policies have limits of bytes and `read_locality=auto`, and disks follow named policies.
+    pub const LIMITS: Level = Level(3);
+
     /// Its number.
     pub const fn number(self) -> u16 {
         self.0
@@ -35,6 +39,39 @@ impl Level {
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "level {}", self.0)
+    }
+}
+
+/// Why a policy cannot be recorded at a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{rule} needs records of {}, and those of this cluster are at {level}", Level::LIMITS)]
+pub struct TooEarly {
+    /// The rule, with its value where only that one is new.
+    pub rule: &'static str,
+    /// The level of the records.
+    pub level: Level,
+}
+
+impl Level {
+    /// A policy as it is meant at this level where nobody said otherwise: hosts of a former release do not know `read_locality=auto`.
+    pub fn usual(self, policy: Policy) -> Policy {
+        let is_early = self < Level::LIMITS && policy.read_locality == ReadLocality::Auto;
+        let read_locality = if is_early { ReadLocality::Spread } else { policy.read_locality };
+        Policy { read_locality, ..policy }
+    }
+
+    /// Refuses a policy that records of this level cannot say.
+    ///
+    /// # Errors
+    /// The first such rule.
+    pub fn check(self, policy: &Policy) -> Result<(), TooEarly> {
+        let rule = match (policy.bytes_limit, policy.read_locality) {
+            _ if self >= Level::LIMITS => return Ok(()),
+            (Some(_), _) => "bytes_limit",
+            (None, ReadLocality::Auto) => "read_locality=auto",
+            (None, ReadLocality::Spread | ReadLocality::Local) => return Ok(()),
+        };
+        Err(TooEarly { rule, level: self })
     }
 }
 
@@ -152,6 +189,25 @@ mod tests {
         assert_eq!(Levels::new(level(3), level(2)), None);
         assert_eq!(Levels::FIRST.to_string(), "level 1");
         assert_eq!(levels(1, 3).to_string(), "levels 1 to 3");
+    }
+
+    #[test]
+    fn what_a_level_does_not_know_is_not_meant_and_is_refused() {
+        let check = |number: u16, rules: &str, usual: &str, refused: Option<&str>| {
+            let policy: Policy = rules.parse().expect("a policy");
+            assert_eq!(
+                level(number).usual(policy).get("read_locality").as_deref(),
+                Some(usual),
+                "{number} {rules}"
+            );
+            let found = level(number).check(&policy).err().map(|early| early.rule);
+            assert_eq!(found, refused, "{number} {rules}");
+        };
+        check(2, "single", "spread", Some("read_locality=auto"));
+        check(2, "single,read_locality=local", "local", None);
+        check(2, "single,read_locality=spread,bytes_limit=1MiB/s", "spread", Some("bytes_limit"));
+        check(3, "single,bytes_limit=1MiB/s", "auto", None);
+        check(4, "default", "auto", None);
     }
 
     #[test]

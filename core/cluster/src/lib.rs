@@ -11,9 +11,11 @@
 mod adopt;
 mod attaching;
 mod balance;
+mod compliance;
 mod device;
 mod disk;
 mod domains;
+mod following;
 mod ground;
 mod health;
 mod host;
@@ -39,19 +41,21 @@ mod words;
 pub use adopt::{Adopted, Found};
 pub use attaching::{Access, Admission, Claim, Guest, Limit, enter, leave};
 pub use balance::{Balancer, Pause};
+pub use compliance::{Compliance, compliance};
 pub use device::{DeviceRecord, DeviceState, Leaving};
 pub use disk::life::NewDisk;
 pub use disk::{
     Disagreement, DiskRecord, DiskState, Growth, Incoming, Nodes, Objection, Reason, StandIn, Transition,
 };
 pub use domains::{SharedDomain, shared_domains};
+pub use following::{Following, following};
 pub use ground::copied_and_left;
 pub use health::{
     Code, Directory, Finding, Group, Holder, Lifespan, Links, Provisioned, Severity, Silence, SilentMember,
     Subject, Surroundings, Turn, Watch, findings, is_about, silenced,
 };
 pub use host::{DamagedDevice, DeviceReports, HostRecord, Maintenance, Mode, NodeRecord};
-pub use levels::{Level, Levels, Raise, RecordLevels};
+pub use levels::{Level, Levels, Raise, RecordLevels, TooEarly};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};
 pub use maintenance::{Assessment, Fate, Progress, Touched, assess, assess_device, emptying, progress};
 pub use members::{Hosts, MEMBERS, MemberStep, Seat, next_member_step};

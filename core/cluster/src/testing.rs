@@ -50,6 +50,7 @@ fn device(host: u128, number: u128) -> DeviceRecord {
         component_count_max: 4096,
         state: DeviceState::InService,
         leaving: None,
+        spins: false,
     }
 }
 
@@ -93,6 +94,7 @@ impl View {
             size: 10 * GIB,
             policy,
             read_only: false,
+            follows: None,
             is_shared: false,
         };
         let made = DiskRecord::create(new, &plan, &self.nodes()).expect("all devices are known").record;
@@ -156,6 +158,8 @@ pub(crate) fn owner_state(disk: &DiskRecord, filled: &[(ComponentId, u64, u64)])
         standing: member.standing,
         role: member.role,
         is_open: true,
+        is_passed_over: false,
+        read_time: std::time::Duration::ZERO,
         resync: filled
             .iter()
             .find(|(id, _, _)| *id == member.component)

@@ -6,7 +6,7 @@ use crate::host::{HostRecord, Maintenance};
 use crate::liveness::Liveness;
 use base::{ComponentId, DeviceId, DiskId, GroupId, HostId, Instant};
 use layout::Component;
-use placement::{DeviceSpace, FaultDomain};
+use placement::{DeviceSpace, FaultDomain, Policy};
 use replication::Standing;
 use replication::owner::{MemberState, OwnerState};
 use std::cell::OnceCell;
@@ -27,6 +27,8 @@ pub struct View {
     pub returning: BTreeSet<HostId>,
     /// Reports of owners about their disks, where known.
     pub owners: BTreeMap<DiskId, OwnerState>,
+    /// The named policies that people made.
+    pub policies: BTreeMap<String, Policy>,
 }
 
 /// The state of a component's device and host, seen from outside.
@@ -47,6 +49,11 @@ pub enum Ground {
 }
 
 impl View {
+    /// The rules of the named policy that a disk follows, if it follows one that is there.
+    pub fn followed(&self, disk: &DiskRecord) -> Option<&Policy> {
+        self.policies.get(disk.follows.as_ref()?)
+    }
+
     /// The owner's report about a component.
     pub(crate) fn member_state(&self, disk: DiskId, component: ComponentId) -> Option<&MemberState> {
         self.owners.get(&disk)?.members.iter().find(|one| one.component == component)

@@ -53,8 +53,9 @@ impl Default for FineLatency {
 }
 
 impl FineLatency {
+    /// One more latency.
     #[inline]
-    pub(crate) fn record(&mut self, ns: u64) {
+    pub fn record(&mut self, ns: u64) {
         self.counts[bucket_of(ns)] += 1;
         self.count += 1;
         self.min_ns = self.min_ns.min(ns);
@@ -62,7 +63,8 @@ impl FineLatency {
         self.sum_ns += u128::from(ns);
     }
 
-    pub(crate) fn merge(&mut self, other: &Self) {
+    /// Adds those of another.
+    pub fn merge(&mut self, other: &Self) {
         for (count, more) in self.counts.iter_mut().zip(other.counts.iter()) {
             *count = count.saturating_add(*more);
         }

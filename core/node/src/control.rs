@@ -32,6 +32,7 @@ impl Node {
         // Held until all waiting requests are refused: the last of these would end the disk otherwise.
         self.disks[key].outstanding += 1;
         self.refuse_held(key, out);
+        self.release_paced(key, out);
         self.disks[key].outstanding -= 1;
         self.disk_quieter(key, out);
     }
@@ -40,6 +41,7 @@ impl Node {
     pub(crate) fn disk_quieter(&mut self, disk: u32, out: &mut Vec<Output>) {
         let Some(state) = self.disks.get(disk) else { return };
         if let (Some(token), 0) = (state.closing, state.outstanding) {
+            self.clear_pace_alarm(disk);
             self.disks.remove(disk);
             out.push(Output::Closed { token });
         }
@@ -67,6 +69,7 @@ impl Node {
             key,
             id: disk.spec.id,
             outstanding: disk.outstanding,
+            limits: disk.pace.figures(self.now),
             statistics_version: disk.statistics_version,
         }
     }

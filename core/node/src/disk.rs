@@ -3,7 +3,7 @@
 use crate::changes::Changes;
 use crate::interface::{DiskSpec, Token};
 use crate::ownership::Ownership;
-use crate::pace::IopsLimit;
+use crate::pace::Pace;
 use iostats::Recorder;
 use replication::Roster;
 
@@ -15,7 +15,8 @@ pub(crate) struct Disk {
     pub(crate) closing: Option<Token>,
     pub(crate) ownership: Ownership,
     pub(crate) recorder: Recorder,
-    pub(crate) limit: IopsLimit,
+    /// Its limits, and requests that wait for them.
+    pub(crate) pace: Pace,
     /// Requests under way, delayed ones included.
     pub(crate) outstanding: u32,
     pub(crate) changes: Changes,
@@ -26,7 +27,7 @@ pub(crate) struct Disk {
 impl Disk {
     pub(crate) fn new(spec: DiskSpec, version: u64, roster: Roster) -> Disk {
         Disk {
-            limit: IopsLimit::new(spec.iops_limit),
+            pace: Pace::new(spec.limits),
             spec,
             closing: None,
             ownership: Ownership::new(version, roster),

@@ -1,11 +1,12 @@
 //! Types of a node's interface: names, settings, states, outputs. Data alone.
 
 use crate::label::DiskLabel;
+use crate::pace::{LimitFigures, Limits};
 use base::request::Outcome;
 use base::{ComponentId, DiskId, Instant, NodeId};
 use diskgroup::{ComponentState, ComputeId, Event, Task};
 use layout::Layout;
-use replication::owner::{self, OwnerState};
+use replication::owner::{self, OwnerState, Reading};
 use replication::{OwnedBy, Roster};
 use wire::{Answer, Message, Refusal, Request};
 
@@ -32,10 +33,10 @@ pub struct DiskSpec {
     pub layout: Layout,
     /// Whether data read by guests is verified by checksum on this node. Data from another node always is.
     pub verify_checksums: bool,
-    /// Whether guests read from the copy on the owner's node, if there is one, instead of all copies in turn.
-    pub reads_locally: bool,
-    /// The policy's limit, in I/Os of up to 32 KiB a second.
-    pub iops_limit: Option<u64>,
+    /// Which copies guests read from.
+    pub reading: Reading,
+    /// The policy's limits.
+    pub limits: Limits,
 }
 
 /// The activity of a disk that is open on a node.
@@ -47,6 +48,8 @@ pub struct DiskActivity {
     pub id: DiskId,
     /// Requests under way.
     pub outstanding: u32,
+    /// What its limits do, where this node owns it.
+    pub limits: LimitFigures,
     /// Grows with every recorded value. While it stays the same, so does [`crate::Node::statistics`].
     ///
     /// [`crate::Node::statistics`]: crate::Node::statistics
@@ -82,6 +85,8 @@ pub struct OwnershipState {
     /// A component that promised this epoch, which is later than any in the record. The record is older than the
     /// devices, so no node serves the disk by it.
     pub promised: Option<(ComponentId, u32)>,
+    /// What the limits of the disk do here.
+    pub limits: LimitFigures,
 }
 
 /// The state of a channel that this node begins.
@@ -103,7 +108,7 @@ pub enum LinkState {
 pub struct FabricSettings {
     /// This node and its incarnation, which is greater than at any start before.
     pub me: OwnedBy,
-    /// Whether reads go to a component on the owner's own host when there is one.
+    /// Whether all disks are read from the copy on the owner's host when there is one, whatever their policies say.
     pub prefers_local: bool,
     /// Fewest bytes a second that the node's owners copy, whatever the latency of guests.
     pub copy_floor: u64,

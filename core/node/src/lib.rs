@@ -28,6 +28,7 @@ pub use interface::{
     OwnershipState, Token,
 };
 pub use node::Node;
+pub use pace::{LimitFigures, Limits};
 
 #[cfg(test)]
 mod tests;

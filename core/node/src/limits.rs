@@ -13,8 +13,20 @@ pub const CONGESTION_DELAY_MAX: Duration = Duration::from_millis(200);
 /// Unit of the policy's I/O limit: a larger I/O counts several times.
 pub const IOPS_LIMIT_UNIT: u64 = 32 << 10;
 
-/// Requests of one disk that wait for its I/O limit at most; sessions have bounds of their own far below.
-pub const DELAYED_REQUESTS_MAX: usize = 65_536;
+/// How much of its limit an idle disk may use at once.
+pub const LIMIT_BURST: Duration = Duration::from_secs(1);
+
+/// Idle time that counts as unused share of a limit: guests pause for so long now and then, and still get what they may.
+pub const LIMIT_IDLE_CREDIT: Duration = Duration::from_millis(50);
+
+/// Requests that could have begun before get back this much of the time since: their node stood still.
+pub const LIMIT_CATCH_UP: Duration = Duration::from_secs(1);
+
+/// A disk counts as limited for so long after a request waited for a limit.
+pub const LIMITED_FOR: Duration = Duration::from_secs(2);
+
+/// Waits for limits are told of the last one to two of such periods.
+pub const LIMIT_FIGURES_PERIOD: Duration = Duration::from_secs(10);
 
 /// How long a channel that broke is left alone before it is tried again, times the attempts that failed.
 pub const RECONNECT_PAUSE: Duration = Duration::from_millis(50);

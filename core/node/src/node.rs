@@ -17,7 +17,7 @@ use diskgroup::{Completion, ComputeId, Computed, Group, GroupError, Input, Io, I
 use replication::components::StoreOp;
 use slab::Slab;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 /// Who waits for an operation of a group.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +42,8 @@ pub struct Node {
     /// Requests that wait for their time: (time, number in order of arrival, request).
     delayed: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     delayed_count: u64,
+    /// Disks whose limits let a request begin, and when.
+    paced: BTreeSet<(Instant, u32)>,
     /// Requests that wait for a buffer, in order.
     pub(crate) stalled: VecDeque<u32>,
     spare: Vec<Vec<diskgroup::Output>>,
@@ -69,6 +71,7 @@ impl Node {
             waiters: Slab::new(),
             delayed: BinaryHeap::new(),
             delayed_count: 0,
+            paced: BTreeSet::new(),
             stalled: VecDeque::new(),
             spare: Vec::new(),
             shares,
@@ -195,6 +198,9 @@ impl Node {
             self.delayed.pop();
             self.start_request(request, out);
         }
+        while let Some((_, disk)) = self.paced.first().copied().filter(|(at, _)| *at <= now) {
+            self.begin_paced(disk, out);
+        }
         for _ in 0..self.stalled.len() {
             let Some(request) = self.stalled.pop_front() else { break };
             self.resume_request(request, out);
@@ -226,13 +232,30 @@ impl Node {
         let delayed = self.delayed.peek().map(|Reverse((at, _, _))| *at);
         let stalled = (!self.stalled.is_empty()).then(|| Instant(self.now.0 + 1_000_000));
         let groups = self.groups.iter().flatten().filter_map(Group::wake_at).min();
-        [delayed, stalled, groups, self.fabric_wake_at()].into_iter().flatten().min()
+        let paced = self.paced.first().map(|(at, _)| *at);
+        [delayed, paced, stalled, groups, self.fabric_wake_at()].into_iter().flatten().min()
     }
 
     /// Keeps a request back until its time.
     pub(crate) fn delay(&mut self, request: u32, until: Instant) {
         self.delayed_count += 1;
         self.delayed.push(Reverse((until, self.delayed_count, request)));
+    }
+
+    /// Notes when the limits of a disk let its next request begin. One that may begin now does at the next moment.
+    pub(crate) fn set_pace_alarm(&mut self, disk: u32) {
+        let Some(state) = self.disks.get_mut(disk) else { return };
+        let at = state.pace.wake_at().map(|at| at.max(Instant(self.now.0 + 1)));
+        if let Some(before) = std::mem::replace(&mut state.pace.alarm, at) {
+            self.paced.remove(&(before, disk));
+        }
+        self.paced.extend(at.map(|at| (at, disk)));
+    }
+
+    /// Forgets the limits of a disk that is closed.
+    pub(crate) fn clear_pace_alarm(&mut self, disk: u32) {
+        let alarm = self.disks.get_mut(disk).and_then(|state| state.pace.alarm.take());
+        alarm.and_then(|at| self.paced.take(&(at, disk)));
     }
 
     /// Gives a group an input that it answers to `waiter`.

@@ -4,6 +4,7 @@
 use crate::holes::Holes;
 use crate::interface::OwnershipState;
 use crate::limits;
+use crate::pace::LimitFigures;
 use base::{ComponentId, Instant, NodeId};
 use replication::{Owner, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -165,7 +166,7 @@ impl Ownership {
     }
 
     /// Its state for reports.
-    pub(crate) fn state(&self) -> OwnershipState {
+    pub(crate) fn state(&self, limits: LimitFigures) -> OwnershipState {
         OwnershipState {
             version: self.version,
             roster: self.roster.clone(),
@@ -173,6 +174,7 @@ impl Ownership {
             is_used: self.is_used,
             held: self.held.len(),
             promised: self.older_than(),
+            limits,
         }
     }
 }

@@ -9,17 +9,18 @@ mod status;
 use crate::changes::ChangedRange;
 use crate::interface::{FabricOutput, Output};
 use crate::node::Node;
-use crate::pace::congestion_delay;
+use crate::pace::{Admission, Cost, congestion_delay};
 use crate::pieces;
 use crate::range::{Aim, Stretch, change_of, checksums, edges_of, range_of, stretches};
 use base::request::{Buffers, Outcome, Pieces, Reply, Request, RequestError, cut};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB, SECTOR_SIZE};
 use base::{Buffer, RequestTag};
 use iostats::{Arrival, Operation};
-use replication::owner;
+use replication::{Rule, owner};
 use smallvec::SmallVec;
-use state::Stage;
+use state::{Admitted, Stage};
 pub(crate) use state::{Piece, RequestState, Requester};
+use std::time::Duration;
 
 /// Bytes that one step of a trim covers at most: a thousand extents.
 const TRIM_WINDOW: u64 = 1024 * EXTENT_SIZE;
@@ -48,13 +49,8 @@ impl Node {
             return self.answer_requester(requester, Ok(Reply::Done), out);
         }
         self.disks[disk].outstanding += 1;
-        let at = if self.may_start(disk) { self.admit(disk, &request, len) } else { self.now };
         let key = self.insert_request(requester, tag, disk, request, arrival);
-        if at > self.now {
-            self.delay(key, at);
-        } else {
-            self.start_request(key, out);
-        }
+        self.start_request(key, out);
     }
 
     fn record_arrival(&mut self, disk: u32, request: &Request, offset: u64, len: u64) -> Option<Arrival> {
@@ -126,25 +122,67 @@ impl Node {
             outstanding: 0,
             answers: SmallVec::new(),
             error: None,
+            admitted: Admitted::No,
             is_returned: false,
             is_abandoned: false,
         };
         self.requests.insert(state) as u32
     }
 
-    /// When the request may begin: by the disk's I/O limit, and by the congestion of its components.
-    fn admit(&mut self, disk: u32, request: &Request, len: u64) -> base::Instant {
-        let now = self.now;
-        let changes = match request {
-            Request::Read { .. } => false,
-            Request::Write { .. } | Request::Trim { .. } | Request::WriteZeroes { .. } => true,
-            Request::Flush | Request::Status { .. } => return now,
+    /// Whether the request may begin now. Otherwise it waits: for its disk's limits, or for the congestion of components.
+    fn admit(&mut self, key: u32) -> bool {
+        let (now, me) = (self.now, self.fabric.me().host);
+        let state = &mut self.requests[key as usize];
+        let before = std::mem::replace(&mut state.admitted, Admitted::ByLimits);
+        let (_, len) = range_of(&state.request);
+        let moved = match &state.request {
+            Request::Flush | Request::Status { .. } => 0,
+            Request::Read { .. } | Request::Write { .. } | Request::WriteZeroes { allocate: true, .. } => len,
+            Request::Trim { .. } | Request::WriteZeroes { .. } => 0,
         };
-        let at = self.disks[disk].limit.admit(now, len);
-        if !changes {
-            return at;
+        let is_free = matches!(state.request, Request::Flush | Request::Status { .. });
+        let (disk, changes) = (state.disk, !matches!(state.request, Request::Read { .. }) && !is_free);
+        let host = match state.requester {
+            Requester::Guest(_) => me,
+            Requester::Peer { caller, .. } => caller.node.host,
+            Requester::Surplus(_) => return true,
+        };
+        if before == Admitted::No
+            && !is_free
+            && self.disks[disk].pace.admit(now, host, key, Cost::of(moved)) == Admission::Wait
+        {
+            self.set_pace_alarm(disk);
+            return false;
         }
-        at + congestion_delay(self.owner_congestion(disk))
+        self.requests[key as usize].admitted = Admitted::Fully;
+        let delay = if changes { congestion_delay(self.owner_congestion(disk)) } else { Duration::ZERO };
+        if delay > Duration::ZERO {
+            self.delay(key, now + delay);
+        }
+        delay == Duration::ZERO
+    }
+
+    /// Begins the requests of a disk that its limits let begin.
+    pub(crate) fn begin_paced(&mut self, disk: u32, out: &mut Vec<Output>) {
+        let now = self.now;
+        while let Some(state) = self.disks.get_mut(disk)
+            && let Some(key) = state.pace.take_ready(now)
+        {
+            self.start_request(key, out);
+        }
+        self.set_pace_alarm(disk);
+    }
+
+    /// Lets go of all requests of a disk that wait for its limits: it is not served here any more.
+    pub(crate) fn release_paced(&mut self, disk: u32, out: &mut Vec<Output>) {
+        let now = self.now;
+        while let Some(state) = self.disks.get_mut(disk)
+            && let Some(key) = state.pace.take_next(now)
+        {
+            self.requests[key as usize].admitted = Admitted::No;
+            self.start_request(key, out);
+        }
+        self.set_pace_alarm(disk);
     }
 
     /// The request's time has come.
@@ -161,6 +199,10 @@ impl Node {
             // Its sender repeats it, and what follows it. Applied late, it would undo that.
             return self.drop_request(key, out);
         }
+        if state.is_abandoned && self.fabric.settings.rules.hold(Rule::BeginNothingAbandoned) {
+            self.requests[key as usize].error = Some(RequestError::Stopping);
+            return self.end_request(key, out);
+        }
         if !self.may_start(disk) {
             return self.hold(key, out);
         }
@@ -168,6 +210,9 @@ impl Node {
             // The disk became smaller while it waited.
             self.requests[key as usize].error = Some(RequestError::OutOfRange);
             return self.end_request(key, out);
+        }
+        if self.requests[key as usize].admitted != Admitted::Fully && !self.admit(key) {
+            return;
         }
         let now = self.now;
         let state = &mut self.requests[key as usize];

@@ -1,7 +1,7 @@
 //! A node over one group on devices in memory: splitting, joining, partial blocks, components.
 
 use crate::label::{DiskLabel, shape_of};
-use crate::{DiskKey, DiskSpec, FabricOutput, FabricSettings, GroupKey, Node, Output, Token};
+use crate::{DiskKey, DiskSpec, FabricOutput, FabricSettings, GroupKey, Limits, Node, Output, Token};
 use base::request::{Outcome, Piece, Reply, Request, RequestError};
 use base::units::{EXTENT_SIZE, MIB};
 use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, Random};
@@ -84,6 +84,31 @@ impl Bench {
         };
         bench.settle(out);
         bench
+    }
+
+    /// Carries out what follows at once; what waits for its time goes on waiting.
+    fn run_outputs(&mut self, mut out: Vec<Output>) {
+        for _ in 0..50 {
+            self.now += 1000;
+            let now = Instant(self.now);
+            let mut more = Vec::new();
+            for output in out.drain(..) {
+                match output {
+                    Output::Reply { token, outcome } => drop(self.replies.insert(token.0, outcome)),
+                    Output::Device { group, output } => {
+                        let io = self.carry_out(output);
+                        self.node.device_done(now, group, io, Ok(()), &mut more);
+                    }
+                    Output::Compute { group, id, task } => {
+                        self.node.computed(now, group, id, task.perform(), &mut more);
+                    }
+                    Output::Event { .. } | Output::Fabric(_) | Output::Closed { .. } => {}
+                }
+            }
+            self.node.advance(now, &mut more);
+            out = more;
+        }
+        assert!(out.is_empty(), "it settles");
     }
 
     /// Carries device requests out until nothing is left to do.
@@ -203,8 +228,8 @@ impl Bench {
             size,
             layout,
             verify_checksums: true,
-            reads_locally: false,
-            iops_limit: None,
+            reading: replication::owner::Reading::Spread,
+            limits: Limits::default(),
         }
     }
 
@@ -853,4 +878,66 @@ fn word_of_a_freeing_that_comes_to_a_part_in_use_changes_no_block() {
     let read = Request::Read { component, epoch, part, block: 9, count: 1, verify: true };
     let wire::Answer::Data { pieces, .. } = bench.of_component(read) else { panic!("it is read") };
     assert!(matches!(&pieces[..], [Piece::Bytes(bytes)] if bytes.iter().all(|byte| *byte == 7)));
+}
+
+/// A write that waited for its limit took effect seconds after its guest was gone, over what the guest had written elsewhere.
+#[test]
+fn a_request_that_waits_for_a_limit_never_begins_once_its_guest_is_gone() {
+    let found = |removed: Option<replication::Rule>| {
+        let mut bench = Bench::new(16);
+        bench.node.fabric.settings.rules = removed.into();
+        bench.now = 10_000_000_000;
+        let limits = Limits { iops: Some(10), bytes: None };
+        let disk = bench.create(DiskSpec { limits, ..Bench::spec(4 * MIB, 1) });
+        let mut tokens = Vec::new();
+        for number in 0..30u8 {
+            let request = bench.write_request(u64::from(number) * 4096, &[number + 1; 4096]);
+            let (token, mut out) = (bench.token(), Vec::new());
+            bench.node.request(Instant(bench.now), token, disk, request, &mut out);
+            tokens.push(token);
+            bench.run_outputs(out);
+        }
+        let waiting = bench.node.disk_activity(disk).limits.waiting;
+        assert!((15..=20).contains(&waiting), "a second's worth has begun, {waiting} wait");
+        let mut out = Vec::new();
+        bench.node.abandon(Instant(bench.now), tokens[29], &mut out);
+        bench.settle(out);
+        assert!(bench.replies.contains_key(&tokens[28].0), "the others had their turn");
+        (bench.replies.contains_key(&tokens[29].0), bench.read(disk, 29 * 4096, 4096) == [30; 4096])
+    };
+    assert_eq!(found(None), (true, false), "it ended, and never happened");
+    assert_eq!(found(Some(replication::Rule::BeginNothingAbandoned)), (true, true), "the rule is needed");
+}
+
+/// A disk whose limit goes, and one that is closed, keep no request back.
+#[test]
+fn requests_that_wait_begin_when_the_limit_goes_and_end_when_the_disk_does() {
+    let mut bench = Bench::new(16);
+    let limits = Limits { iops: Some(2), bytes: None };
+    let spec = DiskSpec { limits, ..Bench::spec(4 * MIB, 1) };
+    let disk = bench.create(spec.clone());
+    let ask = |bench: &mut Bench| {
+        let (token, mut out) = (bench.token(), Vec::new());
+        let request = Request::Read { offset: 0, len: 4096 };
+        bench.node.request(Instant(bench.now), token, disk, request, &mut out);
+        bench.run_outputs(out);
+        token
+    };
+    let first: Vec<Token> = (0..6).map(|_| ask(&mut bench)).collect();
+    let answered = |bench: &Bench, tokens: &[Token]| {
+        tokens.iter().filter(|token| bench.replies.contains_key(&token.0)).count()
+    };
+    assert!(answered(&bench, &first) < 5, "they wait");
+    let mut out = Vec::new();
+    let free = DiskSpec { limits: Limits::default(), ..spec.clone() };
+    let before = bench.now;
+    assert!(bench.node.update_disk(Instant(bench.now), 9, free, &mut out));
+    bench.run_outputs(out);
+    assert_eq!((answered(&bench, &first), bench.now - before < 100_000_000), (6, true));
+    let mut out = Vec::new();
+    assert!(bench.node.update_disk(Instant(bench.now), 10, spec.clone(), &mut out));
+    bench.run_outputs(out);
+    let second: Vec<Token> = (0..6).map(|_| ask(&mut bench)).collect();
+    bench.delete(&spec);
+    assert_eq!(answered(&bench, &second), 6, "all are answered");
 }

@@ -4,9 +4,10 @@
 //! `Display` writes and `FromStr` reads, is also how records keep a policy.
 
 use crate::limits::{FAILURES_TO_TOLERATE_MAX, STRIPES_MAX};
+use base::units::{BLOCK_SIZE, parse_bytes};
 use layout::Code;
 use std::fmt;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::str::FromStr;
 
 /// The rules of one virtual disk.
@@ -26,6 +27,8 @@ pub struct Policy {
     pub checksum: bool,
     /// I/Os per second, normalised to 32 KiB; the excess waits.
     pub iops_limit: Option<NonZeroU32>,
+    /// Bytes per second; the excess waits.
+    pub bytes_limit: Option<NonZeroU64>,
     /// Whether the disk is created even if the policy cannot be met now.
     pub force_provisioning: bool,
     /// The site that the disk is bound to.
@@ -59,6 +62,8 @@ pub enum ReadLocality {
     Spread,
     /// The one on the host that owns the disk, if it has one: no network, but one device does it all.
     Local,
+    /// The one on the host that owns the disk, unless it is slower than another by more than the network costs.
+    Auto,
 }
 
 /// A site of a stretched cluster.
@@ -105,38 +110,96 @@ pub struct Rule {
     pub range: &'static str,
     /// What it means, in one line.
     pub meaning: &'static str,
+    /// How it changes on a disk in use.
+    pub change: RuleChange,
 }
 
-const fn rule(name: &'static str, default: &'static str, range: &'static str, meaning: &'static str) -> Rule {
-    Rule { name, default, range, meaning }
+/// How a rule of a disk in use changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleChange {
+    /// With the record of the disk, while guests go on.
+    AtOnce,
+    /// Copies of the disk come or go.
+    Copies,
+    /// The data of the disk moves to another layout.
+    Move,
+}
+
+impl RuleChange {
+    /// What a change needs that is not made at once; nothing where it is.
+    pub fn needs(self) -> Option<&'static str> {
+        match self {
+            RuleChange::AtOnce => None,
+            RuleChange::Copies => Some("copies to be made or removed"),
+            RuleChange::Move => Some("the data to move to another layout"),
+        }
+    }
+}
+
+const fn rule(
+    name: &'static str,
+    default: &'static str,
+    range: &'static str,
+    change: RuleChange,
+    meaning: &'static str,
+) -> Rule {
+    Rule { name, default, range, meaning, change }
 }
 
 /// Every rule, in the order of the text form.
-pub const RULES: [Rule; 10] = [
-    rule("failures_to_tolerate", "1", "0..=3", "failures survived with no data lost"),
-    rule("method", "mirror", "mirror, parity", "how copies are kept"),
-    rule("stripes", "auto", "auto, 1..=12", "devices that each replica is spread over"),
-    rule("space_reservation", "0", "0..=100", "percent of the size set aside at creation"),
-    rule("read_cache_reservation", "0", "0..=100", "percent of the size set aside in read caches"),
+pub const RULES: [Rule; 11] = [
+    rule("failures_to_tolerate", "1", "0..=3", RuleChange::Copies, "failures survived with no data lost"),
+    rule("method", "mirror", "mirror, parity", RuleChange::Move, "how copies are kept"),
+    rule("stripes", "auto", "auto, 1..=12", RuleChange::Move, "devices that each replica is spread over"),
+    rule("space_reservation", "0", "0..=100", RuleChange::AtOnce, "percent of the size set aside on devices"),
+    rule(
+        "read_cache_reservation",
+        "0",
+        "0..=100",
+        RuleChange::AtOnce,
+        "percent of the size set aside in read caches",
+    ),
     rule(
         "checksum",
         "on",
         "on, off",
+        RuleChange::AtOnce,
         "whether every block that a guest reads is verified against its checksum",
     ),
-    rule("iops_limit", "none", "none, 1..", "I/Os per second normalised to 32 KiB; the excess waits"),
+    rule(
+        "iops_limit",
+        "none",
+        "none, 1..",
+        RuleChange::AtOnce,
+        "I/Os per second normalised to 32 KiB; the excess waits",
+    ),
+    rule(
+        "bytes_limit",
+        "none",
+        "none, 4KiB/s..",
+        RuleChange::AtOnce,
+        "bytes per second, e.g. 64MiB/s; the excess waits",
+    ),
     rule(
         "force_provisioning",
         "off",
         "on, off",
+        RuleChange::AtOnce,
         "create even if the policy cannot be met now, and show the debt",
     ),
-    rule("site_locality", "none", "none, preferred, secondary", "the site that the disk is bound to"),
+    rule(
+        "site_locality",
+        "none",
+        "none, preferred, secondary",
+        RuleChange::Move,
+        "the site that the disk is bound to",
+    ),
     rule(
         "read_locality",
-        "spread",
-        "spread, local",
-        "read from all copies, or from the one on the guest's host",
+        "auto",
+        "auto, spread, local",
+        RuleChange::AtOnce,
+        "read from the copy on the guest's host unless it is slow, from all copies, or from that copy always",
     ),
 ];
 
@@ -197,9 +260,10 @@ impl Policy {
         read_cache_reservation: Percent(0),
         checksum: true,
         iops_limit: None,
+        bytes_limit: None,
         force_provisioning: false,
         site_locality: None,
-        read_locality: ReadLocality::Spread,
+        read_locality: ReadLocality::Auto,
     };
 
     /// [`Policy::DEFAULT`] with one copy only: what a single host can keep.
@@ -279,11 +343,13 @@ impl Policy {
             "read_cache_reservation" => self.read_cache_reservation.get().to_string(),
             "checksum" => on_off(self.checksum),
             "iops_limit" => self.iops_limit.map_or("none".to_owned(), |limit| limit.to_string()),
+            "bytes_limit" => self.bytes_limit.map_or("none".to_owned(), |limit| rate_text(limit.get())),
             "force_provisioning" => on_off(self.force_provisioning),
             "site_locality" => self.site_locality.map_or("none", Site::name).to_owned(),
             "read_locality" => match self.read_locality {
                 ReadLocality::Spread => "spread".to_owned(),
                 ReadLocality::Local => "local".to_owned(),
+                ReadLocality::Auto => "auto".to_owned(),
             },
             _ => return None,
         })
@@ -327,6 +393,12 @@ impl Policy {
                     _ => Some(value.parse().ok()?),
                 }
             }
+            "bytes_limit" => {
+                self.bytes_limit = match value {
+                    "none" => None,
+                    _ => Some(rate(value)?),
+                }
+            }
             "force_provisioning" => self.force_provisioning = on_off(value)?,
             "site_locality" => {
                 self.site_locality = match value {
@@ -340,12 +412,18 @@ impl Policy {
                 self.read_locality = match value {
                     "spread" => ReadLocality::Spread,
                     "local" => ReadLocality::Local,
+                    "auto" => ReadLocality::Auto,
                     _ => return None,
                 }
             }
             _ => unreachable!("every rule of the table is set here"),
         }
         Some(())
+    }
+
+    /// The rules in which this policy differs from another.
+    pub fn differences<'a>(&'a self, other: &'a Policy) -> impl Iterator<Item = &'static Rule> + 'a {
+        RULES.iter().filter(|rule| self.get(rule.name) != other.get(rule.name))
     }
 
     /// The shortest text that gives this policy: a built-in name and the rules that differ from it.
@@ -379,6 +457,19 @@ fn percent(text: &str) -> Option<Percent> {
     Percent::new(text.strip_suffix('%').unwrap_or(text).trim().parse().ok()?)
 }
 
+/// Bytes a second as `64MiB/s`; less than a block a second would stop a disk.
+fn rate(text: &str) -> Option<NonZeroU64> {
+    let bytes = parse_bytes(text.strip_suffix("/s").unwrap_or(text)).ok()?;
+    NonZeroU64::new(bytes).filter(|bytes| bytes.get() >= BLOCK_SIZE)
+}
+
+/// The same as text, exactly.
+fn rate_text(bytes: u64) -> String {
+    let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let (name, unit) = units.into_iter().find(|(_, unit)| bytes.is_multiple_of(*unit)).unwrap_or(("B", 1));
+    format!("{}{name}/s", bytes / unit)
+}
+
 fn on_off(text: &str) -> Option<bool> {
     match text {
         "on" => Some(true),
@@ -393,10 +484,12 @@ impl Default for Policy {
     }
 }
 
-/// All rules as `rule=value`, joined by commas, in the order of [`RULES`].
+/// The rules as `rule=value`, joined by commas, in the order of [`RULES`]. `bytes_limit` is left out where there is none: records of
+/// levels below 3 do not have it.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, rule) in RULES.iter().enumerate() {
+        let is_written = |rule: &&Rule| rule.name != "bytes_limit" || self.bytes_limit.is_some();
+        for (index, rule) in RULES.iter().filter(is_written).enumerate() {
             let comma = if index > 0 { "," } else { "" };
             write!(f, "{comma}{}={}", rule.name, self.get(rule.name).unwrap_or_default())?;
         }

@@ -101,6 +101,30 @@ pub const SLOW_LATENCY: Duration = Duration::from_millis(2);
 /// One read of so many goes to a slow component all the same, to notice when it is well again.
 pub const SLOW_PROBE: u64 = 64;
 
+/// A copy on the owner's host is passed over only while its reads take longer than this: what a loaded SSD takes.
+pub const OWN_SLOW: Duration = Duration::from_micros(500);
+
+/// And so many times as long as those of another copy, the network included: a device that is merely loaded is not left.
+pub const OWN_SLOW_FACTOR: u64 = 2;
+
+/// How long such a copy is passed over at least.
+pub const PASS_OVER: Duration = Duration::from_secs(1);
+
+/// And at most, where it is slow again each time that reads come back to it.
+pub const PASS_OVER_MAX: Duration = Duration::from_secs(32);
+
+/// How often a read measures another copy while the one on the owner's host is slow.
+pub const OTHER_PROBE_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How often a read measures the copy on the owner's host while that is passed over: guests wait for such a read.
+pub const OWN_PROBE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Times of reads that are older than this say nothing of a copy.
+pub const READ_TIME_FRESH: Duration = Duration::from_secs(1);
+
+/// A read that ends so long after the one before counts as much as all before it.
+pub const READ_TIME_SPARSE: Duration = Duration::from_millis(40);
+
 const _: () = assert!(RESYNC_RETRY.as_millis() < NO_ROOM_RETRY_MAX.as_millis());
 const _: () = assert!(DRIFT_ALLOWANCE.as_millis() * 4 < GRANT.as_millis());
 const _: () = assert!(HEARTBEAT.as_millis() * 4 <= SILENCE.as_millis());

@@ -29,6 +29,7 @@ mod restore;
 mod resync;
 mod rows;
 mod status;
+mod steering;
 mod windows;
 mod work;
 
@@ -51,6 +52,7 @@ use recording::Recording;
 use slab::Slab;
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
+pub use steering::Reading;
 use wire::{Answer, Refusal, Request};
 use work::{ChangeWork, Key, Reader, Works};
 
@@ -179,6 +181,7 @@ impl Owner {
             Input::FetchFailed => self.fetch_failed(),
             Input::Pace { bytes } => self.paced(bytes),
             Input::Used { is_used } => self.is_used = is_used,
+            Input::Reading(reading) => self.settings.reading = reading,
             Input::Room { component } => self.has_room(component),
             Input::Abandon { token } => self.abandon(token),
             Input::Release => self.release(),

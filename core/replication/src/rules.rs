@@ -103,11 +103,14 @@ pub enum Rule {
     KeepEnough,
     /// Members hold what a change of rows replaces until that is decided (design 0040, 17).
     KeepReplaced,
+    /// A request that waits when its session ends (for a limit, for congestion or for an owner) is dropped and never begun: its
+    /// guest may have been started elsewhere meanwhile (design 0043).
+    BeginNothingAbandoned,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 48] = [
+    pub const ALL: [Rule; 49] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -142,6 +145,7 @@ impl Rule {
         Rule::UndoVoidFirst,
         Rule::ReadBlockByBlock,
         Rule::CopyBlockByBlock,
+        Rule::BeginNothingAbandoned,
         Rule::SpareRestartedProcesses,
         Rule::TakeOutStuck,
         Rule::AskBeforeTakingOut,

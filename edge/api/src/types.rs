@@ -11,6 +11,7 @@ mod events;
 mod health;
 mod import;
 mod members;
+mod policies;
 mod rebuild;
 mod resync;
 mod settings;
@@ -34,6 +35,7 @@ pub use members::{
     FoundCluster, FoundedView, HostCertificateView, JoinAnswer, JoinRequest, JoinedView, JoiningHost,
     MakeToken, PersonView, TokenPerson, TokenView,
 };
+pub use policies::{ChangePolicy, ComplianceView, CreatePolicy, FollowerView, LimitView, PolicyView};
 pub use rebuild::{
     CopyRequest, CopyView, KeptCopy, PromisedView, RebuildDirectory, RebuildDisk, RebuildHost, RebuildView,
     UnknownDisk,
@@ -209,6 +211,9 @@ pub struct ReplicationView {
     pub copied_bytes: u64,
     /// Damaged blocks that it wrote again.
     pub repaired_blocks: u64,
+    /// What the limits of the disk do; nothing where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitView>,
     /// The components.
     pub members: Vec<MemberView>,
 }
@@ -220,6 +225,12 @@ pub struct MemberView {
     pub component: String,
     /// Whether it serves the owner.
     pub is_open: bool,
+    /// Whether it is on the owner's host and guests' reads pass it over, because it is slow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_passed_over: bool,
+    /// What reads of it took lately, from the question to the answer, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_us: Option<f64>,
     /// While it is brought up to date.
     pub resync: Option<ResyncView>,
     /// Why it does not count.
@@ -354,6 +365,12 @@ pub struct DiskSummary {
     pub size: u64,
     /// Its rules, in short: `single,stripes=2`.
     pub policy: String,
+    /// The named policy that it follows: its rules change with that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<String>,
+    /// Whether it is as its policy says.
+    #[serde(default)]
+    pub compliance: ComplianceView,
     /// Whether clients may only read.
     pub read_only: bool,
     /// Whether clients of several hosts may have it at once.
@@ -413,6 +430,12 @@ pub struct DiskView {
     pub clients: Vec<ClientView>,
     /// What its guests do now.
     pub figures: FiguresView,
+    /// What its limits do, if its owner could be asked; nothing where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitView>,
+    /// Where its guests read, in words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reads_from: String,
     /// What whoever has just made it is to know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -483,6 +506,9 @@ pub struct FiguresView {
     pub outstanding: u32,
     /// Clients attached.
     pub client_count: usize,
+    /// What its limits do, where this host owns it; nothing where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitView>,
 }
 
 /// A rate.
@@ -538,6 +564,10 @@ pub struct ChangeDisk {
     /// A new size.
     #[serde(default)]
     pub size: Option<u64>,
+    /// A named policy that it follows from now on, or rules, or both: `gold`, `iops_limit=500`, `gold,checksum=off`. Rules that are not
+    /// named stay where no policy is. With rules, it follows no policy any more.
+    #[serde(default)]
+    pub policy: Option<String>,
     /// Whether clients may only read.
     #[serde(default)]
     pub read_only: Option<bool>,
@@ -574,31 +604,6 @@ pub struct Since {
     /// The last so many seconds; left out: since the engine started.
     #[serde(default)]
     pub since: Option<u64>,
-}
-
-/// A policy.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct PolicyView {
-    /// Name.
-    pub name: String,
-    /// Whether it is there from the start and cannot be deleted.
-    pub built_in: bool,
-    /// Every rule with its value.
-    pub rules: BTreeMap<String, String>,
-    /// In short.
-    pub short: String,
-    /// Why no disk can have it now, if so.
-    pub unsupported: Option<String>,
-}
-
-/// A policy to be made.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CreatePolicy {
-    /// Name.
-    pub name: String,
-    /// Rules, with a policy's name first if it builds on one: `single,stripes=2`.
-    pub rules: String,
 }
 
 /// All histograms of a disk.

@@ -5,7 +5,7 @@ use crate::{text, transfer};
 use api::client::disk_path;
 use api::types::{
     AllowedView, AttachedView, BucketView, ChangeDisk, CreateDisk, DiskSummary, DiskView, HistogramView,
-    HistogramsView, LatencyView, RateView,
+    HistogramsView, LatencyView, LimitView, RateView,
 };
 use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
@@ -67,14 +67,16 @@ pub enum DiskCommand {
     },
     /// Set who may attach to a disk over the network: the named people and hosts, and nobody else.
     Allow(AllowOptions),
-    /// Change a setting of a disk: read-only on|off, share on|off
+    /// Change settings or rules of a disk, while guests use it.
+    ///
+    /// A setting is `read-only on|off` or `share on|off`. Rules are `rule=value`, one or more; `policy=NAME` has the disk follow a named
+    /// policy. Limits, read locality, checksums and reservations change at once. Rules that need copies or a move of data are refused.
     Set {
         /// Name or id of the disk.
         name: String,
-        /// Setting to change.
-        setting: DiskSetting,
-        /// New value of the setting.
-        value: Switch,
+        /// A setting and its value, or rules: read-only on, iops_limit=500 bytes_limit=64MiB/s, policy=gold
+        #[arg(required = true, value_name = "SETTING VALUE | RULE=VALUE")]
+        settings: Vec<String>,
     },
     /// Delete a disk and all its data. The command is refused while clients have the disk.
     Delete {
@@ -125,7 +127,8 @@ impl DiskSort {
             DiskSort::Clients => disks.sort_by_key(|disk| Reverse(disk.client_count)),
             DiskSort::State => {
                 disks.sort_by_key(|disk| {
-                    (disk.unavailable.is_none(), disk.not_whole.is_empty(), disk.debts.is_empty())
+                    let is_compliant = disk.compliance.state != "not compliant";
+                    (disk.unavailable.is_none(), disk.not_whole.is_empty(), is_compliant)
                 });
             }
         }
@@ -133,24 +136,6 @@ impl DiskSort {
             disks.reverse();
         }
     }
-}
-
-/// A setting of a disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DiskSetting {
-    /// Whether clients may only read; attached clients are held to it at once.
-    ReadOnly,
-    /// Whether clients of several hosts may have the disk at once: for a live migration, or a cluster file system.
-    Share,
-}
-
-/// On or off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Switch {
-    /// Yes.
-    On,
-    /// No.
-    Off,
 }
 
 /// Options of `disk create`.
@@ -233,18 +218,7 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
             let disk: DiskView = shell.client.patch(&disk_path(&name), &request).await?;
             shell.show(&disk, |disk| format!("renamed {name} to {}", disk.summary.name))
         }
-        DiskCommand::Set { name, setting: DiskSetting::ReadOnly, value } => {
-            let request = ChangeDisk { read_only: Some(value == Switch::On), ..ChangeDisk::default() };
-            let disk: DiskView = shell.client.patch(&disk_path(&name), &request).await?;
-            let access = if disk.summary.read_only { "only be read" } else { "be read and written" };
-            shell.show(&disk, |disk| format!("{} may {access} from now on", disk.summary.name))
-        }
-        DiskCommand::Set { name, setting: DiskSetting::Share, value } => {
-            let request = ChangeDisk { share: Some(value == Switch::On), ..ChangeDisk::default() };
-            let disk: DiskView = shell.client.patch(&disk_path(&name), &request).await?;
-            let hosts = if disk.summary.share { "several hosts" } else { "one host" };
-            shell.show(&disk, |disk| format!("{hosts} at a time may have {} from now on", disk.summary.name))
-        }
+        DiskCommand::Set { name, settings } => set(shell, &name, &settings).await,
         DiskCommand::Resolve { name, keep, confirm } => {
             let request = ChangeDisk { keep: Some(keep.clone()), confirm, ..ChangeDisk::default() };
             let disk: DiskView = shell.client.patch(&disk_path(&name), &request).await?;
@@ -274,6 +248,60 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
         DiskCommand::Export(options) => transfer::export(shell, options).await,
         DiskCommand::Histogram(options) => histogram(shell, options).await,
     }
+}
+
+/// Changes a setting, or rules.
+async fn set(shell: &mut Shell<'_>, name: &str, settings: &[String]) -> Result<(), Failure> {
+    let request = change_of(settings)?;
+    let disk: DiskView = shell.client.patch(&disk_path(name), &request).await?;
+    let (read_only, share) = (disk.summary.read_only, disk.summary.share);
+    shell.show(&disk, |disk| {
+        let summary = &disk.summary;
+        match (request.read_only, request.share) {
+            (Some(_), _) => {
+                let access = if read_only { "only be read" } else { "be read and written" };
+                format!("{} may {access} from now on", summary.name)
+            }
+            (None, Some(_)) => {
+                let hosts = if share { "several hosts" } else { "one host" };
+                format!("{hosts} at a time may have {} from now on", summary.name)
+            }
+            (None, None) => match &summary.follows {
+                Some(policy) => format!("{} follows policy {policy}: {}", summary.name, summary.policy),
+                None => format!("{} has the policy {}", summary.name, summary.policy),
+            },
+        }
+    })
+}
+
+/// The change that the words of `disk set` ask for.
+fn change_of(settings: &[String]) -> Result<ChangeDisk, Failure> {
+    let mut request = ChangeDisk::default();
+    if settings.iter().all(|word| word.contains('=')) {
+        // The name of a policy comes first: rules change it.
+        let (names, rules): (Vec<&String>, Vec<&String>) =
+            settings.iter().partition(|word| word.starts_with("policy="));
+        let names = names.iter().filter_map(|word| word.strip_prefix("policy="));
+        let words: Vec<&str> = names.chain(rules.into_iter().map(String::as_str)).collect();
+        request.policy = Some(words.join(","));
+        return Ok(request);
+    }
+    let value = match settings {
+        [_, value] if value == "on" => Some(true),
+        [_, value] if value == "off" => Some(false),
+        _ => None,
+    };
+    match (settings.first().map(String::as_str), value) {
+        (Some("read-only"), Some(_)) => request.read_only = value,
+        (Some("share"), Some(_)) => request.share = value,
+        _ => {
+            return Err(Failure::usage(format!(
+                "`{}` is no setting: use read-only on|off, share on|off, or rules such as iops_limit=500",
+                settings.join(" ")
+            )));
+        }
+    }
+    Ok(request)
 }
 
 async fn resize(
@@ -342,8 +370,7 @@ fn disk_table(disks: &[DiskSummary]) -> String {
         let short = match (&disk.unavailable, disk.debts.len()) {
             (Some(_), _) => "unavailable".to_owned(),
             (None, _) if !disk.not_whole.is_empty() => format!("{}, not whole", disk.state),
-            (None, 0) => disk.state.clone(),
-            (None, _) => format!("{}, owes to its policy", disk.state),
+            (None, _) => disk.state.clone(),
         };
         let state = match &disk.trouble {
             Some(trouble) => format!("{short}: {}", trouble.trim_start_matches("cannot be used: ")),
@@ -353,13 +380,14 @@ fn disk_table(disks: &[DiskSummary]) -> String {
             disk.name.clone(),
             format_bytes(disk.size),
             format_bytes(disk.allocated_bytes),
-            disk.policy.clone(),
+            disk.follows.clone().unwrap_or_else(|| disk.policy.clone()),
+            disk.compliance.text(),
             disk.client_count.to_string(),
             state,
         ]
     };
-    let headings = ["disk", "size", "allocated", "policy", "clients", "state"];
-    text::table(&headings, &[1, 2, 4], disks.iter().map(row).collect())
+    let headings = ["disk", "size", "allocated", "policy", "compliance", "clients", "state"];
+    text::table(&headings, &[1, 2, 5], disks.iter().map(row).collect())
 }
 
 fn rate_text(rate: &RateView) -> String {
@@ -370,6 +398,18 @@ fn rate_text(rate: &RateView) -> String {
         text::latency(rate.latency_us_p50),
         text::latency(rate.latency_us_p99)
     )
+}
+
+/// `limited: 31 requests wait, 99 % of waits below 32 ms, 8,214 waited`.
+fn limit_text(limit: &LimitView) -> String {
+    let LimitView { is_limited, waiting, waited, wait_us_p99 } = limit;
+    match is_limited {
+        false => format!("not limited now, {waited} requests waited so far"),
+        true => format!(
+            "limited: {waiting} requests wait, p99 of waits {}, {waited} waited so far",
+            text::latency(*wait_us_p99)
+        ),
+    }
 }
 
 fn disk_text(disk: &DiskView) -> String {
@@ -401,7 +441,14 @@ fn disk_text(disk: &DiskView) -> String {
                 format_bytes(summary.allocated_bytes)
             ),
         ),
-        ("policy", summary.policy.clone()),
+        (
+            "policy",
+            match &summary.follows {
+                Some(name) => format!("{name}: {}", summary.policy),
+                None => summary.policy.clone(),
+            },
+        ),
+        ("compliance", summary.compliance.text()),
         (
             "state",
             match &summary.trouble {
@@ -414,7 +461,9 @@ fn disk_text(disk: &DiskView) -> String {
         ("clients", if clients.is_empty() { "none".to_owned() } else { clients.join("\n") }),
         ("reads", rate_text(&disk.figures.read)),
         ("writes", rate_text(&disk.figures.write)),
+        ("limits", disk.limit.as_ref().map_or_else(String::new, limit_text)),
         ("owner", disk.owner.clone().unwrap_or_default()),
+        ("read from", disk.reads_from.clone()),
         ("layout", shorten(&disk.layout)),
         ("why", disk.why.join("\n")),
         ("attach", disk.addresses.join("\n")),

@@ -87,7 +87,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "disk allow",
         &["drystone disk allow web --person ann --host host-1", "drystone disk allow web --anybody"],
     ),
-    ("disk set", &["drystone disk set web read-only on", "drystone disk set web share off"]),
+    (
+        "disk set",
+        &[
+            "drystone disk set web read-only on",
+            "drystone disk set web iops_limit=1000 bytes_limit=64MiB/s",
+            "drystone disk set web policy=gold",
+        ],
+    ),
     (
         "disk delete",
         &[
@@ -127,6 +134,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "drystone policy create gold failures_to_tolerate=2",
             "drystone policy create wide gold stripes=4 iops_limit=20000",
         ],
+    ),
+    (
+        "policy set",
+        &["drystone policy set gold iops_limit=5000", "drystone policy set gold read_locality=spread --json"],
     ),
     ("policy delete", &["drystone policy delete gold", "drystone policy delete wide --json"]),
     ("cluster", &["drystone cluster show", "drystone cluster set repair-delay 90m"]),

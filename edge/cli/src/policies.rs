@@ -2,7 +2,7 @@
 
 use crate::shell::Shell;
 use crate::text;
-use api::types::{CreatePolicy, PolicyView};
+use api::types::{ChangePolicy, CreatePolicy, FollowerView, PolicyView};
 use clap::Subcommand;
 use failure::Failure;
 use placement::RULES;
@@ -22,6 +22,17 @@ pub enum PolicyCommand {
         /// Name of the policy.
         name: String,
         /// Rules as `rule=value`, after the name of a policy to build on, if any: single stripes=2
+        #[arg(required = true)]
+        rules: Vec<String>,
+    },
+    /// Change rules of a policy, and of the disks that follow it: those that were created with its name alone.
+    ///
+    /// Limits, read locality, checksums and reservations change at once, while guests use the disks. Rules that need copies or a move of
+    /// data are refused for disks in use, each with its cause.
+    Set {
+        /// Name of the policy.
+        name: String,
+        /// Rules that change, as `rule=value`: iops_limit=500 read_locality=auto
         #[arg(required = true)]
         rules: Vec<String>,
     },
@@ -57,6 +68,12 @@ pub async fn run(shell: &mut Shell<'_>, command: PolicyCommand) -> Result<(), Fa
             let policy: PolicyView = shell.client.post("/api/v1/policies", &request).await?;
             shell.show(&policy, policy_text)
         }
+        PolicyCommand::Set { name, rules } => {
+            let request = ChangePolicy { rules: rules.join(",") };
+            let policy: PolicyView =
+                shell.client.patch(&format!("/api/v1/policies/{name}"), &request).await?;
+            shell.show(&policy, policy_text)
+        }
         PolicyCommand::Delete { name } => {
             let () = shell.client.delete(&format!("/api/v1/policies/{name}")).await?;
             shell.show(&serde_json::json!({ "deleted": name }), |_| format!("deleted the policy {name}"))
@@ -70,8 +87,15 @@ fn policy_text(policy: &PolicyView) -> String {
         vec![rule.name.to_owned(), value, rule.range.to_owned(), rule.meaning.to_owned()]
     };
     let rules = text::table(&["rule", "value", "range", "meaning"], &[], RULES.iter().map(row).collect());
-    match &policy.unsupported {
-        Some(reason) => format!("{}\n{rules}\nno disk can have it: {reason}", policy.name),
-        None => format!("{}\n{rules}", policy.name),
+    let row =
+        |one: &FollowerView| vec![one.disk.clone(), one.state.clone(), one.cause.clone().unwrap_or_default()];
+    let mut shown = format!("{}\n{rules}", policy.name);
+    if let Some(reason) = &policy.unsupported {
+        shown += &format!("\nno disk can have it: {reason}");
     }
+    if !policy.disks.is_empty() {
+        let followers = text::table(&["disk", "state", "cause"], &[], policy.disks.iter().map(row).collect());
+        shown += &format!("\n\n{followers}");
+    }
+    shown
 }

@@ -10,6 +10,7 @@ mod change;
 mod disks;
 mod emptying;
 mod follow;
+mod follow_policies;
 mod gather;
 mod grow;
 mod hosts;
@@ -35,6 +36,7 @@ mod view;
 mod watched;
 
 pub use emptying::FoundDevice;
+pub use follow_policies::Rules;
 pub use gather::{Locals, used_bytes_of};
 pub use in_use::{BeforeLock, Place, in_use};
 pub use state::Cluster;
@@ -56,7 +58,7 @@ use crate::events::EventLog;
 use crate::limits::{DIRECTORY_PATIENCE, DIRECTORY_RETRY};
 use crate::security::Security;
 use crate::system::random_bits;
-use ::cluster::{DeviceRecord, DeviceState, HostRecord, Maintenance, NodeRecord};
+use ::cluster::{DeviceRecord, DeviceState, HostRecord, Level, Maintenance, NodeRecord};
 use api::program::RELEASE;
 use base::{ClusterId, ComponentId, DiskId, GroupId, HostId, NodeId};
 use engine::{
@@ -351,6 +353,7 @@ impl Cluster {
         tokio::spawn(Arc::clone(self).clean_up());
         tokio::spawn(Arc::clone(self).keep());
         tokio::spawn(Arc::clone(self).keep_sizes());
+        tokio::spawn(Arc::clone(self).keep_following());
         tokio::spawn(Arc::clone(self).keep_certificate());
         tokio::spawn(Arc::clone(self).keep_attachments());
         tokio::spawn(Arc::clone(self).watch_members());
@@ -584,6 +587,7 @@ impl Cluster {
             component_count_max: device.component_count_max,
             state: device_state(device, former(device.id).map(|former| &former.state), now),
             leaving: former(device.id).and_then(|former| former.leaving.clone()),
+            spins: device.spins && self.view().level.level >= Level::LIMITS,
         };
         let node = |(shard, address): (u8, &Option<SocketAddr>)| NodeRecord {
             id: NodeId { host: self.me, shard },

@@ -186,6 +186,7 @@ impl Fake {
             shard: 0,
             is_log: found.2,
             is_capacity: found.3,
+            spins: false,
             size: DEVICE_SIZE,
             capacity_bytes: if found.3 { DEVICE_SIZE } else { 0 },
             used_bytes: 0,

@@ -60,6 +60,8 @@ pub const GROWTH_WAIT: Duration = Duration::from_secs(15);
 pub const GROWTH_PATIENCE: Duration = Duration::from_secs(20);
 /// How long a change waits for space to be given back by a disk that became smaller; it is given back all the same.
 pub const SURPLUS_WAIT: Duration = Duration::from_secs(10);
+/// Longest time between two looks whether disks have the rules of the policies that they follow.
+pub const FOLLOW_PERIOD: Duration = Duration::from_secs(5);
 /// Pause between two looks at a disk that grows or gives back.
 pub const SIZE_POLL: Duration = Duration::from_millis(100);
 /// How long what hosts told of their components' sizes counts.

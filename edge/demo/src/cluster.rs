@@ -58,6 +58,7 @@ struct Report {
 pub async fn run(folder: &Path, count: usize, options: &DemoOptions, is_json: bool) -> Result<(), Failure> {
     let _lock = lock::take(folder)?;
     let store = Arc::new(Store::open(&folder.join("directory.redb"), ClusterId(random_bits()?))?);
+    store.begin()?;
     let names: Vec<String> = (0..count).map(name_of).collect();
     let ports = free_ports(count)?;
     let configs = names

@@ -10,11 +10,12 @@ use base::{ComponentId, DeviceId, DiskId, GroupId, NodeId};
 use cluster::Access;
 use diskgroup::Lost;
 use layout::Layout;
-use node::{DiskSpec, FoundDisk};
+use node::{DiskSpec, FoundDisk, Limits};
 use placement::{Percent, PlacedDisk, Policy, ReadLocality};
 use replication::Roster;
-use replication::owner::Committed;
+use replication::owner::{Committed, Reading};
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -152,6 +153,8 @@ pub struct DiskRecord {
     pub read_only: bool,
     /// Who may attach to it.
     pub access: Access,
+    /// Whether a component of it stands in a hybrid group: on a device that spins, behind a log device that does not.
+    pub spins: bool,
 }
 
 impl DiskRecord {
@@ -174,8 +177,17 @@ impl DiskRecord {
             size: self.size,
             layout: self.layout.clone(),
             verify_checksums: self.policy.checksum,
-            reads_locally: self.policy.read_locality == ReadLocality::Local,
-            iops_limit: self.policy.iops_limit.map(|limit| u64::from(limit.get())),
+            reading: match self.policy.read_locality {
+                // Where devices spin, each does its share of the disk: two heads are quicker than one.
+                ReadLocality::Auto if self.spins => Reading::Spread,
+                ReadLocality::Auto => Reading::Auto,
+                ReadLocality::Spread => Reading::Spread,
+                ReadLocality::Local => Reading::Local,
+            },
+            limits: Limits {
+                iops: self.policy.iops_limit.map(|limit| u64::from(limit.get())),
+                bytes: self.policy.bytes_limit.map(NonZeroU64::get),
+            },
         }
     }
 }

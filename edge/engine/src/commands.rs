@@ -465,6 +465,8 @@ impl Engine {
                 scrub_progress: group.scrub_progress(),
                 scrub_rounds: state.counters.scrub_rounds,
             });
+            let log = self.devices[key.0 as usize].first().and_then(Option::as_ref);
+            let log_rotates = log.is_none_or(|log| log.open.rotates);
             for (place, member) in state.members.iter().enumerate() {
                 let Some(Some(device)) = self.devices[key.0 as usize].get(place) else { continue };
                 devices.push(DeviceState {
@@ -474,6 +476,7 @@ impl Engine {
                     shard: self.shard,
                     is_log: place == 0,
                     is_capacity: place > 0 || member.capacity_bytes > 0,
+                    spins: device.open.rotates && !log_rotates,
                     size: device.open.superblock.size,
                     capacity_bytes: member.capacity_bytes,
                     used_bytes: member.used_bytes,

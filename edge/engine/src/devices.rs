@@ -14,7 +14,7 @@ use diskgroup::geometry::log_size_default;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -34,6 +34,8 @@ pub(crate) struct OpenDevice {
     /// What is wrong with it: of one that is not there, what was found in its place; of one that is there, why it cannot be
     /// used.
     pub(crate) fault: Option<String>,
+    /// Whether it is a disk that spins, as the kernel says.
+    pub(crate) rotates: bool,
 }
 
 /// Whose devices are looked for, and what new ones become.
@@ -215,7 +217,8 @@ pub(crate) fn open_capacity(
         ..members[0].clone()
     };
     format_device(&candidate, &superblock)?;
-    Ok(OpenDevice { path: candidate.path, file: Some(candidate.file), superblock, fault: None })
+    let rotates = rotates(&candidate.file);
+    Ok(OpenDevice { path: candidate.path, file: Some(candidate.file), superblock, fault: None, rotates })
 }
 
 /// Writes the superblock, the copy that does not count first.
@@ -486,7 +489,8 @@ fn join_group(
         .into_iter()
         .filter_map(|one| {
             let superblock = one.found.ok()?;
-            Some(OpenDevice { superblock, path: one.path, file: Some(one.file), fault: None })
+            let rotates = rotates(&one.file);
+            Some(OpenDevice { superblock, path: one.path, file: Some(one.file), fault: None, rotates })
         })
         .collect();
     let group = open[0].superblock.group;
@@ -510,7 +514,7 @@ fn join_group(
                 && let Some(Gone { path, why, .. }) = gone.next() =>
             {
                 let superblock = Superblock::away(&truth, place as u8);
-                open.push(OpenDevice { path, file: None, superblock, fault: Some(why) });
+                open.push(OpenDevice { path, file: None, superblock, fault: Some(why), rotates: false });
             }
             0 => {
                 return Err(refused(format!(
@@ -601,6 +605,19 @@ fn mend_superblock(candidate: &Candidate) {
     }
 }
 
+/// Whether the kernel says of a block device that it spins; of a partition, it says so of the whole device.
+fn rotates(file: &File) -> bool {
+    let Ok(metadata) = file.metadata() else { return false };
+    if !metadata.file_type().is_block_device() {
+        return false;
+    }
+    let (major, minor) = (libc::major(metadata.rdev()), libc::minor(metadata.rdev()));
+    let says = |queue: &str| {
+        std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/{queue}/rotational")).ok()
+    };
+    says("queue").or_else(|| says("../queue")).is_some_and(|text| text.trim() == "1")
+}
+
 fn is_block(file: &File) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
@@ -645,6 +662,7 @@ fn format_group(
     }
     let open = |(one, superblock): (Candidate, Superblock)| OpenDevice {
         path: one.path,
+        rotates: rotates(&one.file),
         file: Some(one.file),
         superblock,
         fault: None,

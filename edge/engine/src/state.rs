@@ -83,6 +83,8 @@ pub struct DeviceState {
     pub is_log: bool,
     /// Whether it holds data at rest.
     pub is_capacity: bool,
+    /// Whether it spins, and its log device does not.
+    pub spins: bool,
     /// Its size in bytes.
     pub size: u64,
     /// Bytes that extents can take in all (zero for a mere log device).
@@ -194,6 +196,7 @@ impl ClusterState {
                     Some(whole) => {
                         whole.is_used |= disk.is_used;
                         whole.held += disk.held;
+                        whole.limits.merge(disk.limits);
                         if disk.version > whole.version {
                             (whole.version, whole.roster) = (disk.version, disk.roster);
                         }

@@ -13,6 +13,7 @@ mod guest;
 mod guests;
 mod host;
 mod left_behind;
+mod limits;
 mod members;
 mod network;
 mod plan;

@@ -201,8 +201,8 @@ impl Bed {
             size,
             layout: Layout::Component(component),
             verify_checksums: true,
-            reads_locally: false,
-            iops_limit: None,
+            reading: replication::owner::Reading::Spread,
+            limits: node::Limits::default(),
         };
         let new = NewComponent {
             id: component.id,

@@ -272,6 +272,7 @@ fn every_removed_rule_of_the_protocol_is_noticed() {
             || mutant == replication::Rule::DoubtOlderEpochs
             || mutant == replication::Rule::ReadBlockByBlock // `blocks_that_cannot_be_read_…`
             || mutant == replication::Rule::CopyBlockByBlock // the same
+            || mutant == replication::Rule::BeginNothingAbandoned // `what_waits_for_a_limit_…`
     };
     assert!(replication::Rule::ALL.into_iter().all(is_listed), "each has a seed that notices it");
     for &(mutant, seed, features) in MUTANTS_NOTICED {
@@ -359,6 +360,24 @@ fn blocks_that_cannot_be_read_on_any_host_are_read_and_written_again_from_anothe
         assert!(is_noticed, "{rule:?}");
         println!("{rule:?} is noticed");
     }
+}
+
+/// A write that waited for the limit of its disk took effect seconds after its guest was started elsewhere, over what the guest wrote
+/// there.
+#[test]
+fn what_waits_for_a_limit_does_not_begin_once_its_guest_is_gone() {
+    let (mut changed, mut held_back) = (0, 0);
+    for seed in 1..=4 {
+        let run = cluster::run(Play::Limits, seed, None);
+        let run = run.unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        changed += run.rules_changed;
+        held_back += run.held_back;
+    }
+    println!("rules changed {changed} times, {held_back} requests waited meanwhile");
+    assert!(changed > 40 && held_back > 100);
+    let mutant = Some(replication::Rule::BeginNothingAbandoned);
+    let is_noticed = (1..=8).any(|seed| cluster::run(Play::Limits, seed, mutant).is_err());
+    assert!(is_noticed, "the rule is needed");
 }
 
 /// An owner that hears nothing, and is heard, took the other copies out of the record, and nobody could serve until it heard again.

@@ -18,6 +18,7 @@ mod migrate;
 mod mixed;
 mod pause;
 mod power;
+mod reads;
 mod rebuild;
 mod replace;
 mod rolling;
@@ -59,6 +60,8 @@ pub enum Scenario {
     Device,
     /// A device becomes slow for good: it is found, emptied and taken out; needs the same.
     Slow,
+    /// Devices of a disk's owner become slow while its guest reads: reads go elsewhere and come back; needs the same.
+    Reads,
     /// One of two capacity devices of a host dies and is replaced, by the commands of the guide; needs the same.
     Replace,
     /// Flushes of a host's capacity devices take five seconds while devices come and go; needs the same.
@@ -97,7 +100,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All.
-    pub const ALL: [Scenario; 27] = [
+    pub const ALL: [Scenario; 28] = [
         Scenario::Guide,
         Scenario::Kill,
         Scenario::Pause,
@@ -109,6 +112,7 @@ impl Scenario {
         Scenario::Power,
         Scenario::Device,
         Scenario::Slow,
+        Scenario::Reads,
         Scenario::Replace,
         Scenario::Flush,
         Scenario::Full,
@@ -144,6 +148,7 @@ impl Scenario {
             Scenario::Power => power::run(settings),
             Scenario::Device => device::run(settings),
             Scenario::Slow => slow::run(settings),
+            Scenario::Reads => reads::run(settings),
             Scenario::Replace => replace::run(settings),
             Scenario::Flush => flush::run(settings),
             Scenario::Full => full::run(settings),

@@ -19,6 +19,8 @@ pub struct NewDisk {
     pub size: u64,
     /// Its policy.
     pub policy: Policy,
+    /// The named policy that it follows, if any.
+    pub follows: Option<String>,
     /// Whether guests may only read it.
     pub read_only: bool,
     /// Whether clients of several hosts may have it at once.
@@ -48,6 +50,7 @@ impl DiskRecord {
             name: new.name,
             size: new.size,
             policy: new.policy,
+            follows: new.follows,
             space_reservation: plan.space_reservation,
             layout: plan.layout.clone(),
             read_only: new.read_only,

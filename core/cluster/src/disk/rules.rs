@@ -52,6 +52,39 @@ impl DiskRecord {
         Ok(Transition { create: begun.create, update, delete, ..transition })
     }
 
+    /// Changes rules that change at once, while guests use the disk, and the named policy that it follows. A larger
+    /// reservation needs room on every device of the disk; with `force_provisioning`, what has none is a debt.
+    ///
+    /// # Errors
+    /// When a rule cannot be kept, or does not change at once: then nothing changes.
+    pub fn change_rules(
+        &self,
+        policy: &Policy,
+        follows: Option<String>,
+        devices: &[DeviceSpace],
+    ) -> Result<Transition, Objection> {
+        self.expect_active()?;
+        policy.check_supported().map_err(placement::Cause::Unsupported).map_err(Objection::Cause)?;
+        for rule in policy.differences(&self.policy) {
+            if let Some(needs) = rule.change.needs() {
+                let value = |policy: &Policy| policy.get(rule.name).unwrap_or_default();
+                let (from, to) = (value(&self.policy), value(policy));
+                return Err(Objection::NotLive { rule: rule.name, from, to, needs });
+            }
+        }
+        let reserves = policy.space_reservation != self.policy.space_reservation;
+        if reserves && self.growth.is_some() {
+            return Err(Objection::Growth("the disk is growing"));
+        }
+        let mut next = DiskRecord { policy: *policy, follows, ..self.clone() };
+        if reserves {
+            next.set_reservation(devices)?;
+        }
+        let transition = self.changed(next);
+        let update = transition.record.components();
+        Ok(Transition { update, ..transition })
+    }
+
     /// The copies that the policy asks for beyond the present and the incoming ones.
     fn copies_to_come(
         &self,

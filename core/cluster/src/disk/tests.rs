@@ -14,8 +14,15 @@ use replication::OwnedBy;
 fn made(view: &View, rules: &str, size: u64) -> DiskRecord {
     let policy = policy(rules);
     let plan = placement::plan(&policy, size, &view.spaces(), &mut counting_from(1), 1).expect("it fits");
-    let new =
-        NewDisk { id: DiskId(1), name: "one".to_owned(), size, policy, read_only: false, is_shared: false };
+    let new = NewDisk {
+        id: DiskId(1),
+        name: "one".to_owned(),
+        size,
+        policy,
+        read_only: false,
+        follows: None,
+        is_shared: false,
+    };
     let transition = DiskRecord::create(new, &plan, &view.nodes()).expect("all devices are known");
     assert_eq!(transition.create.len(), plan.layout.component_count());
     transition.record.activate().expect("it is being made").record

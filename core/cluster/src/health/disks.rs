@@ -3,6 +3,7 @@
 use super::code::Code;
 use super::finding::{Finding, Severity, Subject};
 use super::surroundings::Surroundings;
+use crate::compliance::differences;
 use crate::disk::{DiskRecord, DiskState, Reason};
 use crate::domains::{self, SharedDomain};
 use crate::ground::device_name;
@@ -28,7 +29,7 @@ pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Findi
                 let sharing = sharing.into_iter().map(|(_, copy)| copy.id).collect();
                 blocked(around, disk, &sharing, found);
                 shared(view, around, disk, &sharing, found);
-                debts(disk, found);
+                debts(view, disk, found);
             }
         }
     }
@@ -233,16 +234,22 @@ fn shared(
     });
 }
 
-fn debts(disk: &DiskRecord, found: &mut Vec<Finding>) {
-    if disk.debts.is_empty() {
+fn debts(view: &View, disk: &DiskRecord, found: &mut Vec<Finding>) {
+    let differences = differences(view, disk);
+    if disk.debts.is_empty() && differences.is_empty() {
         return;
     }
-    let debts: Vec<String> = disk.debts.iter().map(ToString::to_string).collect();
+    let has_debts = !disk.debts.is_empty();
+    let debts: Vec<String> = disk.debts.iter().map(ToString::to_string).chain(differences).collect();
     found.push(Finding {
         code: Code::PlacementDebt,
         severity: Severity::Warning,
         subject: Subject::Disk(disk.id),
         cause: format!("{} has less than its policy asks for: {}", disk.name, debts.join("; ")),
-        remedy: "add hosts or capacity devices; missing copies are then made automatically".to_owned(),
+        remedy: match has_debts {
+            true => "add hosts or capacity devices; missing copies are then made automatically",
+            false => "`drystone policy show` says why the disk does not follow; give it rules of its own with `drystone disk set`",
+        }
+        .to_owned(),
     });
 }

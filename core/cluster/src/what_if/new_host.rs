@@ -46,6 +46,7 @@ impl NewHost {
             component_count_max,
             state: DeviceState::InService,
             leaving: None,
+            spins: false,
         };
         HostRecord {
             id,

@@ -4,11 +4,11 @@
 use crate::changes::ChangedRange;
 use crate::interface::{DiskSpec, FabricOutput, Output, Token};
 use crate::node::Node;
-use crate::pace::IopsLimit;
 use crate::request::Requester;
 use base::request::Request;
 use base::units::BLOCK_SIZE;
 use base::{DiskId, Instant};
+use replication::owner::Input;
 
 impl Node {
     /// The record of an open disk has changed. False if this version is older than the known one, or the disk is not
@@ -22,13 +22,14 @@ impl Node {
             return false;
         }
         ownership.spec_version = version;
-        if disk.spec.iops_limit != spec.iops_limit {
-            disk.limit = IopsLimit::new(spec.iops_limit);
-        }
+        disk.pace.set(spec.limits);
         if disk.spec != spec {
             disk.spec = spec;
+            let reading = self.reading_of(key.0);
+            self.step_owner(key.0, Input::Reading(reading));
             // Requests waited for a size that this node did not know.
             self.serve_held_if_serving(key.0, out);
+            self.begin_paced(key.0, out);
             self.pump(out);
         }
         true

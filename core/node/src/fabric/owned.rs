@@ -8,7 +8,9 @@ use crate::request::{Piece, Requester};
 use base::units::BLOCK_SIZE;
 use base::{ComponentId, DiskId, Instant, NodeId};
 use layout::Target;
-use replication::owner::{Committed, End, Event, Failure, Input, LinkChange, Payload, Phase, Reply, Token};
+use replication::owner::{
+    Committed, End, Event, Failure, Input, LinkChange, Payload, Phase, Reading, Reply, Token,
+};
 use replication::{Owner, Roster, owner};
 use std::time::Duration;
 
@@ -63,21 +65,29 @@ impl Node {
         );
     }
 
+    /// Which copies of a disk guests read from: its policy says, unless all disks of this node are read locally.
+    pub(crate) fn reading_of(&self, disk: u32) -> Reading {
+        match self.fabric.settings.prefers_local {
+            true => Reading::Local,
+            false => self.disks[disk].spec.reading,
+        }
+    }
+
     /// Begins to own a disk: the record is changed to name this node.
     pub(crate) fn claim(&mut self, disk: u32) {
         let now = self.now;
+        let DiskSpec { id, verify_checksums: verifies, .. } = self.disks[disk].spec;
+        let reading = self.reading_of(disk);
         let fabric = &mut self.fabric;
-        let DiskSpec { id, reads_locally, verify_checksums: verifies, .. } = self.disks[disk].spec;
         let ownership = &mut self.disks[disk].ownership;
         assert!(ownership.owner.is_none(), "a disk has one owner");
-        let prefers_local = reads_locally || fabric.settings.prefers_local;
         let (zeroes, pool, rules) = (self.zeroes.clone(), self.pool.clone(), fabric.settings.rules);
         let copy_blocks_max = fabric.settings.copy_blocks_max;
         // Another node has changed the record since, so this directory is the one in use.
         let patience = if ownership.is_live { Duration::ZERO } else { fabric.settings.start_patience };
         let starts_until = fabric.started + patience;
         let settings =
-            owner::Settings { zeroes, pool, prefers_local, verifies, copy_blocks_max, starts_until, rules };
+            owner::Settings { zeroes, pool, reading, verifies, copy_blocks_max, starts_until, rules };
         let record = (ownership.version, ownership.roster.clone());
         let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();
         let owner =
@@ -133,6 +143,7 @@ impl Node {
                 }
                 self.look_soon(disk);
                 out.push(Output::Fabric(FabricOutput::Fetch { disk: id }));
+                self.release_paced(disk, out);
             }
             Event::Serving { .. } => self.serve_held(disk, out),
             Event::Left { .. } | Event::Joined { .. } | Event::StandsIn { .. } => {}

@@ -6,6 +6,7 @@
 //! wait for it, and by one of the nodes that hold it when it is not whole.
 
 use super::pending::For;
+use crate::disk::Disk;
 use crate::interface::{FabricOutput, Output, OwnershipState, Token};
 use crate::limits;
 use crate::node::Node;
@@ -63,12 +64,14 @@ impl Node {
 
     /// The ownership of an open disk, as this node knows it.
     pub fn ownership(&self, disk: DiskId) -> Option<OwnershipState> {
-        Some(self.disks[self.disk(disk)?.0].ownership.state())
+        let state = &self.disks[self.disk(disk)?.0];
+        Some(state.ownership.state(state.pace.figures(self.now)))
     }
 
     /// The same of all open disks, in one pass.
     pub fn ownerships(&self) -> impl Iterator<Item = (DiskId, OwnershipState)> {
-        self.disks.iter().map(|(_, disk)| (disk.spec.id, disk.ownership.state()))
+        let state = |disk: &Disk| disk.ownership.state(disk.pace.figures(self.now));
+        self.disks.iter().map(move |(_, disk)| (disk.spec.id, state(disk)))
     }
 
     /// The disks that are owned here.
@@ -211,6 +214,11 @@ impl Node {
         if let Some(index) = ownership.held.iter().position(|held| *held == key) {
             ownership.held.remove(index);
             return self.end_forwarded(key, Err(RequestError::Stopping), out);
+        }
+        let (now, drops) = (self.now, self.fabric.settings.rules.hold(Rule::BeginNothingAbandoned));
+        if drops && self.disks[disk].pace.remove(now, key) {
+            self.set_pace_alarm(disk);
+            return self.start_request(key, out); // It ends there.
         }
         self.step_owner(disk, Input::Abandon { token: Piece::changes_of(key).into() });
         if let Some(node) = self.fabric.pending.node_of_guest(key) {

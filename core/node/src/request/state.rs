@@ -21,6 +21,17 @@ pub(crate) enum Requester {
     Surplus(Token),
 }
 
+/// What has let a request begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admitted {
+    /// Nothing yet.
+    No,
+    /// The limits of its disk.
+    ByLimits,
+    /// The congestion of the components, too.
+    Fully,
+}
+
 /// The step of a request.
 #[derive(Debug)]
 pub(super) enum Stage {
@@ -56,6 +67,8 @@ pub(crate) struct RequestState {
     pub(crate) outstanding: u32,
     pub(super) answers: SmallVec<[Pieces; 1]>,
     pub(super) error: Option<RequestError>,
+    /// What has let it begin so far.
+    pub(super) admitted: Admitted,
     /// Whether this node no longer owns the disk, so that the request goes to the owner.
     pub(super) is_returned: bool,
     /// Whether its guest is gone: the request may end, but does not begin again.

@@ -21,6 +21,14 @@ fn a_policy_is_read_from_a_name_and_rules() {
     assert_eq!(policy.iops_limit, NonZeroU32::new(500));
     assert_eq!(policy.short(), "single,stripes=2,space_reservation=40,iops_limit=500");
     assert_eq!(Policy::DEFAULT.short(), "default");
+    for (text, written) in
+        [("64MiB/s", "64MiB/s"), ("1536K", "1536KiB/s"), ("2G", "2GiB/s"), ("5001", "5001B/s")]
+    {
+        let policy: Policy = format!("single,bytes_limit={text}").parse().expect("a policy");
+        assert_eq!(policy.short(), format!("single,bytes_limit={written}"));
+        assert!(policy.to_string().contains("bytes_limit"));
+    }
+    assert!(!Policy::DEFAULT.to_string().contains("bytes_limit"), "records below level 3 have no such rule");
 }
 
 #[test]
@@ -33,6 +41,8 @@ fn what_is_no_policy_is_refused_by_name() {
         ("space_reservation=101", "0..=100"),
         ("iops_limit=0", "none, 1.."),
         ("checksum=yes", "on, off"),
+        ("bytes_limit=4095", "none, 4KiB/s.."),
+        ("bytes_limit=fast", "none, 4KiB/s.."),
         ("gold", "`gold` is neither"),
         ("stripes=2,single", "`single` is neither"),
         ("stripes=2,stripes=3", "given twice"),
@@ -61,7 +71,7 @@ fn policies() -> impl Strategy<Value = Policy> {
         0 => Stripes::Auto,
         _ => Stripes::Exactly(count),
     });
-    let reads = prop::sample::select(vec![ReadLocality::Spread, ReadLocality::Local]);
+    let reads = prop::sample::select(vec![ReadLocality::Auto, ReadLocality::Spread, ReadLocality::Local]);
     let method = prop::sample::select(vec![Method::Mirror, Method::Parity]);
     (
         0u8..=3,
@@ -70,7 +80,7 @@ fn policies() -> impl Strategy<Value = Policy> {
         0u8..=100,
         0u8..=100,
         any::<bool>(),
-        any::<u32>(),
+        (any::<u32>(), 4096u64..),
         any::<bool>(),
         (site, reads),
     )
@@ -82,7 +92,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                 space,
                 cache,
                 checksum,
-                iops,
+                (iops, bytes),
                 force_provisioning,
                 (site_locality, read_locality),
             )| Policy {
@@ -93,6 +103,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                 read_cache_reservation: Percent(cache),
                 checksum,
                 iops_limit: NonZeroU32::new(iops),
+                bytes_limit: NonZeroU64::new(bytes).filter(|_| bytes % 2 == 0),
                 force_provisioning,
                 site_locality,
                 read_locality,

@@ -1,5 +1,6 @@
 //! What an owner is told, what it wants done, and what it tells of itself.
 
+use super::steering::Reading;
 use crate::limits;
 use crate::roster::{Role, Roster, Standing};
 use crate::rules::Rule;
@@ -86,8 +87,8 @@ pub struct Settings {
     pub zeroes: Buffer,
     /// Where memory for parity comes from.
     pub pool: Pool,
-    /// Whether reads go to a component on the owner's own host when there is one.
-    pub prefers_local: bool,
+    /// Which components guests' reads go to.
+    pub reading: Reading,
     /// Whether what a guest reads of a component on the owner's own node is compared with its checksums.
     pub verifies: bool,
     /// Most blocks that one copy of a resync takes, 1..=256.
@@ -226,6 +227,8 @@ pub enum Input {
         /// It.
         is_used: bool,
     },
+    /// Guests' reads go to other components from now on.
+    Reading(Reading),
     /// The device of a component has room again.
     Room {
         /// The component.
@@ -459,6 +462,10 @@ pub struct MemberState {
     pub role: Role,
     /// Whether it serves the owner.
     pub is_open: bool,
+    /// Whether it is on the owner's host and guests' reads pass it over, because it is slow.
+    pub is_passed_over: bool,
+    /// What a read of it takes, from the question to the answer, smoothed; zero: nothing was read of it.
+    pub read_time: Duration,
     /// Bytes copied so far, and bytes still to be copied as far as they are known, of a resync under way.
     pub resync: Option<(u64, u64)>,
     /// How many MiB of the component that resync has looked through, if not all: what is left was found in these.

@@ -5,6 +5,7 @@
 
 use super::interface::LeftBecause;
 use super::resync::Resync;
+use super::steering::Recent;
 use crate::limits;
 use crate::roster::{self, Ceiling, Role, Roster, Standing};
 use base::{ComponentId, Instant, NodeId, WriteId};
@@ -127,6 +128,8 @@ pub(crate) struct Member {
     pub(crate) congestion: u8,
     /// Running average of its reads' latencies, in nanoseconds.
     pub(crate) read_ns: u64,
+    /// What reads of it took lately.
+    pub(crate) recent: Recent,
     /// Since when its node was not heard, unless the process there is known to have ended.
     pub(crate) unheard_since: Option<Instant>,
     /// When it answered a change last, or was opened.
@@ -160,6 +163,7 @@ impl Member {
             watermark_sent: WriteId::default(),
             congestion: 0,
             read_ns: 0,
+            recent: Recent::default(),
             unheard_since: None,
             changed_at: now,
             is_stuck: false,

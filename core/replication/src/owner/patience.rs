@@ -128,7 +128,7 @@ impl Owner {
             self.asks[key].asked = Asked::GivenUp(at);
             self.member_mut(at).late += 1;
             match step {
-                Step::Read { work, .. } => self.read_elsewhere(work),
+                Step::Read { work, at } => self.read_elsewhere(work, at),
                 Step::Status { work, at } => self.status_answered(work, at, Err(Unanswered::Lost)),
                 Step::CopyRead { work, at } => self.copy_read(work, at, Err(Unanswered::Lost)),
                 Step::CopyWrite { work } => self.copy_written(work, Err(Unanswered::Lost)),
@@ -137,7 +137,10 @@ impl Owner {
         }
     }
 
-    fn read_elsewhere(&mut self, key: Key<ReadWork>) {
+    fn read_elsewhere(&mut self, key: Key<ReadWork>, at: At) {
+        let took = self.now.since(self.works.reads[key].began).as_nanos() as u64;
+        let now = self.now;
+        self.member_mut(at).recent.note(now, took);
         // What the first one took is not the next one's.
         self.works.reads[key].began = self.now;
         self.reads_waiting.push_back(Reader::Read(key));

@@ -4,6 +4,7 @@ use super::in_flights::InFlights;
 use super::member::Member;
 use super::member_set::MemberSet;
 use super::resync::Kind;
+use super::steering::Steering;
 use super::work::{ChangeWork, Key};
 use crate::rules::Rule;
 use base::rules::Rules;
@@ -30,6 +31,8 @@ pub(crate) struct Place {
     /// Changes that are not acknowledged before a watermark is stable.
     pub(crate) barrier: Option<Barrier>,
     pub(crate) settle_at: Option<Instant>,
+    /// Which of its components guests read from.
+    pub(crate) steering: Steering,
 }
 
 impl Place {
@@ -46,6 +49,7 @@ impl Place {
             is_ready: false,
             barrier: None,
             settle_at: None,
+            steering: Steering::default(),
         }
     }
 

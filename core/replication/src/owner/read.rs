@@ -9,6 +9,7 @@ use super::member::{At, Member, OutAs};
 use super::member_set::MemberSet;
 use super::place::Place;
 use super::rows::row_of;
+use super::steering::{Readable, Reading};
 use super::work::{Key, ReadWork, Reader};
 use crate::limits;
 use crate::locks::{Hold, Range};
@@ -162,8 +163,9 @@ impl Owner {
             .filter(|(_, one)| one.is_prompt() || !has_prompt)
             .map(|(index, one)| Readable {
                 index,
-                is_near: one.node.host == self.me.node.host,
+                is_own: one.node.host == self.me.node.host,
                 read_ns: one.read_ns,
+                recent: one.recent,
             })
             .collect();
         source(&readable, part)
@@ -171,18 +173,25 @@ impl Owner {
 
     /// The component to read from.
     pub(crate) fn choose(&mut self, place: u16, part: u32, except: MemberSet) -> Option<u8> {
-        let nearest = self.settings.prefers_local.then_some(self.me.node.host);
-        let place: &Place = &self.places[place as usize];
+        let (me, now, reading) = (self.me.node.host, self.now, self.settings.reading);
+        let place: &mut Place = &mut self.places[place as usize];
         let fit = || place.active().filter(|(index, one)| one.is_open() && !except.contains(*index));
         let has_prompt = fit().any(|(_, one)| one.is_prompt());
         let fit = fit().filter(|(_, one)| one.is_prompt() || !has_prompt);
         let readable: SmallVec<[Readable; 4]> = fit
             .map(|(index, one)| Readable {
                 index,
-                is_near: nearest == Some(one.node.host),
+                is_own: one.node.host == me,
                 read_ns: one.read_ns,
+                recent: one.recent,
             })
             .collect();
+        let own = readable.iter().find(|one| one.is_own);
+        match (reading, own) {
+            (Reading::Local, Some(own)) => return Some(own.index),
+            (Reading::Auto, Some(_)) => return place.steering.choose(now, &readable, part),
+            (Reading::Spread, _) | (Reading::Local | Reading::Auto, None) => {}
+        }
         let (chosen, is_passed_over) = spread(&readable, part)?;
         if !is_passed_over {
             return Some(chosen.index);
@@ -236,9 +245,11 @@ impl Owner {
     }
 
     fn read_done(&mut self, key: Key<ReadWork>, at: At, found: Pieces) {
-        let took = self.now.since(self.works.reads[key].began).as_nanos() as u64;
+        let now = self.now;
+        let took = now.since(self.works.reads[key].began).as_nanos() as u64;
         let member = self.member_mut(at);
         member.read_ns = if member.read_ns == 0 { took } else { (member.read_ns * 7 + took) / 8 };
+        member.recent.note(now, took);
         self.read_part(key, found);
     }
 
@@ -297,22 +308,8 @@ impl Owner {
     }
 }
 
-/// A component that a read may go to.
-#[derive(Debug, Clone, Copy)]
-struct Readable {
-    index: u8,
-    /// Whether reads are wanted there before all others.
-    is_near: bool,
-    /// What reads from it took, smoothed; 0 if there was none.
-    read_ns: u64,
-}
-
-/// Where reads of a part belong: near if that is wanted, otherwise spread by offset (1 MiB); and whether that component is
-/// so slow that reads pass it over.
+/// Where reads of a part belong that are spread by offset (1 MiB); and whether that component is so slow that reads pass it over.
 fn spread(readable: &[Readable], part: u32) -> Option<(Readable, bool)> {
-    if let Some(near) = readable.iter().find(|one| one.is_near) {
-        return Some((*near, false));
-    }
     let chosen = *readable.get(part as usize % readable.len().max(1))?;
     Some((chosen, is_slow(&chosen, readable)))
 }
@@ -329,7 +326,7 @@ fn is_slow(one: &Readable, readable: &[Readable]) -> bool {
 /// Where a copy of a part is read from: near, for what is read elsewhere crosses the network twice, unless that is slow; otherwise
 /// spread by offset over those that are not.
 fn source(readable: &[Readable], part: u32) -> Option<u8> {
-    let near = readable.iter().find(|one| one.is_near && !is_slow(one, readable));
+    let near = readable.iter().find(|one| one.is_own && !is_slow(one, readable));
     let fit: SmallVec<[&Readable; 4]> = readable.iter().filter(|one| !is_slow(one, readable)).collect();
     let spread = || fit.get(part as usize % fit.len().max(1)).copied();
     near.or_else(spread).map(|one| one.index)
@@ -337,10 +334,11 @@ fn source(readable: &[Readable], part: u32) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::steering::Recent;
     use super::*;
 
     fn of(read_ns: u64) -> impl Fn(u8) -> Readable {
-        move |index| Readable { index, is_near: false, read_ns }
+        move |index| Readable { index, is_own: false, read_ns, recent: Recent::default() }
     }
 
     #[test]
@@ -357,7 +355,7 @@ mod tests {
         let sources = |readable: &[Readable]| (0..4).filter_map(|part| source(readable, part)).collect();
         let chosen: Vec<u8> = sources(&readable);
         assert_eq!(chosen, [0, 1, 2, 0]);
-        readable[1].is_near = true;
+        readable[1].is_own = true;
         let chosen: Vec<u8> = sources(&readable);
         assert_eq!(chosen, [1, 1, 1, 1]);
         readable[1].read_ns = 60_000_000;
@@ -369,16 +367,6 @@ mod tests {
         let chosen: Vec<u8> = sources(&readable);
         assert_eq!(chosen, [1, 1, 1, 1], "of the others nobody knows whether they are quicker");
         assert_eq!(source(&[], 7), None);
-    }
-
-    #[test]
-    fn the_near_one_is_read_from_whatever_it_takes() {
-        let mut readable = [0, 1, 2].map(of(100_000));
-        readable[1] = Readable { index: 1, is_near: true, read_ns: 90_000_000 };
-        for part in 0..3 {
-            let (chosen, is_passed_over) = spread(&readable, part).expect("three are there");
-            assert_eq!((chosen.index, is_passed_over), (1, false));
-        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::Owner;
 use super::interface::{MemberState, OwnerState, Phase};
 use super::member::Member;
 use super::resync::Resync;
+use super::steering::Reading;
 use std::time::Duration;
 
 impl Owner {
@@ -16,6 +17,8 @@ impl Owner {
             standing: member.standing(),
             role: member.role,
             is_open: member.is_open(),
+            is_passed_over: self.passes_over(place, member),
+            read_time: Duration::from_nanos(member.recent.ns),
             resync: member.resync().map(Resync::progress),
             looked_through: member.resync().and_then(Resync::looked_through),
             trouble: member.trouble,
@@ -31,6 +34,11 @@ impl Owner {
             copied_bytes: self.copied_bytes,
             repaired_blocks: self.repaired_blocks,
         }
+    }
+
+    fn passes_over(&self, place: u16, member: &Member) -> bool {
+        let is_own = member.node.host == self.me.node.host && member.is_active();
+        is_own && self.settings.reading == Reading::Auto && self.places[usize::from(place)].steering.is_away()
     }
 
     /// Whether nobody is answered before the directory has said what counts.

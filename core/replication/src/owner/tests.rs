@@ -82,7 +82,7 @@ impl Bench {
         let settings = Settings {
             zeroes,
             pool: base::Pool::new(16 << 20),
-            prefers_local: false,
+            reading: Reading::Spread,
             verifies: true,
             copy_blocks_max: limits::COPY_BLOCKS_MAX,
             starts_until: Instant(0),
@@ -1029,4 +1029,38 @@ fn a_component_that_leaves_gets_a_ceiling_and_soon_after_a_start_none_leaves_unh
     let left = bench.owner.record().1.member(ComponentId(2)).cloned().expect("it is named");
     let ceiling = crate::Ceiling::At(WriteId { epoch: 1, sequence: 8 });
     assert_eq!((left.standing, left.ceiling), (Standing::Absent, ceiling), "what is held without a gap");
+}
+
+#[test]
+fn the_rule_for_reads_of_a_disk_in_use_changes_at_once() {
+    let mut bench = Bench::new([1, 2, 3].map(|host| member(host, Standing::Active)).to_vec());
+    let reads_of_own = |bench: &mut Bench, reading: Reading| {
+        bench.step(Input::Reading(reading));
+        [2, 3].into_iter().for_each(|host| bench.leases.granted(node(host), bench.now));
+        let before = bench.count(1, "read");
+        for part in 0..6 {
+            let token = Token(1000 + u64::from(part));
+            bench.step(Input::Read { token, place: 0, part, block: 0, count: 1 });
+        }
+        bench.count(1, "read") - before
+    };
+    assert_eq!(reads_of_own(&mut bench, Reading::Spread), 2);
+    assert_eq!(reads_of_own(&mut bench, Reading::Local), 6);
+    assert_eq!(reads_of_own(&mut bench, Reading::Auto), 6);
+
+    // Its device becomes slow: the others are measured, then it is passed over unless that is forbidden.
+    let slow = |bench: &mut Bench| {
+        for _ in 0..20 {
+            bench.wait(limits::OTHER_PROBE_INTERVAL);
+            [2, 3].into_iter().for_each(|host| bench.leases.granted(node(host), bench.now));
+            let (now, took) = (bench.now, 20_000_000);
+            bench.owner.member_mut(At { place: 0, member: 0 }).recent.note(now, took);
+            bench.read(7);
+        }
+    };
+    slow(&mut bench);
+    assert!(bench.owner.state().members[0].is_passed_over);
+    assert!(reads_of_own(&mut bench, Reading::Auto) <= 1);
+    assert_eq!(reads_of_own(&mut bench, Reading::Local), 6, "`local` reads there whatever it takes");
+    assert!(!bench.owner.state().members[0].is_passed_over);
 }

@@ -81,18 +81,29 @@ struct Column {
 }
 
 /// The columns beside the disk's name.
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 11] = [
     Column { heading: "read iops", expendability: 0, value: |disk| format!("{:.0}", disk.read.iops) },
-    Column { heading: "read", expendability: 4, value: |disk| text::rate(disk.read.bytes_per_second) },
-    Column { heading: "read p50", expendability: 8, value: |disk| text::latency(disk.read.latency_us_p50) },
+    Column { heading: "read", expendability: 5, value: |disk| text::rate(disk.read.bytes_per_second) },
+    Column { heading: "read p50", expendability: 9, value: |disk| text::latency(disk.read.latency_us_p50) },
     Column { heading: "read p99", expendability: 2, value: |disk| text::latency(disk.read.latency_us_p99) },
     Column { heading: "write iops", expendability: 1, value: |disk| format!("{:.0}", disk.write.iops) },
-    Column { heading: "write", expendability: 5, value: |disk| text::rate(disk.write.bytes_per_second) },
-    Column { heading: "write p50", expendability: 9, value: |disk| text::latency(disk.write.latency_us_p50) },
+    Column { heading: "write", expendability: 6, value: |disk| text::rate(disk.write.bytes_per_second) },
+    Column {
+        heading: "write p50",
+        expendability: 10,
+        value: |disk| text::latency(disk.write.latency_us_p50),
+    },
     Column { heading: "write p99", expendability: 3, value: |disk| text::latency(disk.write.latency_us_p99) },
-    Column { heading: "outstanding", expendability: 6, value: |disk| disk.outstanding.to_string() },
-    Column { heading: "clients", expendability: 7, value: |disk| disk.client_count.to_string() },
+    Column { heading: "outstanding", expendability: 7, value: |disk| disk.outstanding.to_string() },
+    Column { heading: "limit", expendability: 4, value: limit },
+    Column { heading: "clients", expendability: 8, value: |disk| disk.client_count.to_string() },
 ];
+
+/// `limited` while requests wait for a limit of the disk.
+fn limit(disk: &FiguresView) -> String {
+    let is_limited = disk.limit.as_ref().is_some_and(|limit| limit.is_limited);
+    if is_limited { "limited".to_owned() } else { "-".to_owned() }
+}
 
 /// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -307,6 +318,7 @@ mod tests {
             write: rate(write),
             outstanding: 31,
             client_count: 2,
+            limit: None,
         }
     }
 

@@ -84,7 +84,7 @@ impl Cluster {
     }
 
     /// A disk that can be changed, as the directory has it now.
-    async fn changeable(&self, id: DiskId) -> Result<ClusterDisk, Failure> {
+    pub(super) async fn changeable(&self, id: DiskId) -> Result<ClusterDisk, Failure> {
         let found = self.fetch(id).await?;
         found.ok_or_else(|| Failure::new(Code::NotFound, format!("disk {id} is being deleted, or gone")))
     }
@@ -473,14 +473,14 @@ fn refused(why: Objection) -> Failure {
 }
 
 /// What placement says keeps its own code.
-fn objection(why: Objection) -> Failure {
+pub(super) fn objection(why: Objection) -> Failure {
     match why {
         Objection::Refused(refusal) => refusal.into(),
         other => refused(other),
     }
 }
 
-fn unknown(name: &str) -> Failure {
+pub(super) fn unknown(name: &str) -> Failure {
     Failure::new(
         Code::Unreachable,
         format!("the directory does not answer: nobody knows whether disk {name} is changed"),
@@ -488,6 +488,6 @@ fn unknown(name: &str) -> Failure {
     .hint("see `drystone disk show` when it answers again")
 }
 
-fn restless(id: DiskId) -> Failure {
+pub(super) fn restless(id: DiskId) -> Failure {
     Failure::new(Code::Conflict, format!("the record of disk {id} changes all the time")).hint("try again")
 }

@@ -1,6 +1,6 @@
 //! Making and deleting disks of the cluster.
 
-use super::{Cluster, View};
+use super::{Cluster, Rules, View};
 use crate::directory::PolicyEntry;
 use crate::directory::shared::record::ClusterDisk;
 use crate::directory::shared::{Change, Outcome, unwritten};
@@ -24,7 +24,8 @@ impl Cluster {
     ///
     /// # Errors
     /// When no place fits the policy, the name is taken, or a host does not make its component; then nothing is left.
-    pub async fn create_disk(&self, request: CreateDisk, policy: Policy) -> Result<String, Failure> {
+    pub async fn create_disk(&self, request: CreateDisk, rules: Rules) -> Result<String, Failure> {
+        let Rules { policy, follows } = rules;
         let spaces = self.spaces().await?;
         let mut ids = component_ids(blocking_seed()?);
         let plan = placement::plan(&policy, request.size, &spaces, &mut ids, blocking_seed()?)?;
@@ -34,6 +35,7 @@ impl Cluster {
             name: request.name,
             size: request.size,
             policy,
+            follows,
             read_only: request.read_only,
             is_shared: request.share,
         };
@@ -179,6 +181,36 @@ impl Cluster {
             Outcome::Unwritten { why } => Err(unwritten(why)),
             Outcome::Unknown => Err(Failure::new(Code::Unreachable, "the directory does not answer")),
         }
+    }
+
+    /// Changes a policy that is there.
+    ///
+    /// # Errors
+    /// What `change` says; or when there is none of this name, or the directory does not answer.
+    pub async fn change_policy(
+        &self,
+        name: &str,
+        change: impl Fn(Policy) -> Result<Policy, Failure>,
+    ) -> Result<PolicyEntry, Failure> {
+        use crate::directory::shared::record::{policy_key, policy_value, read_policy};
+        for _ in 0..ATTEMPTS {
+            let found = self.directory().get(&policy_key(name)).await?;
+            let found =
+                found.ok_or_else(|| Failure::new(Code::NotFound, format!("there is no policy `{name}`")))?;
+            let before = read_policy(&found).map_err(|error| Failure::failed("read a policy", error))?;
+            let policy = PolicyEntry { policy: change(before.policy)?, ..before };
+            let value = policy_value(&policy).map_err(|error| Failure::failed("write a record", error))?;
+            let change = Change { key: policy_key(name), expected: found.version, value: Some(value) };
+            match self.directory().commit(vec![change]).await {
+                Outcome::Done { .. } => return self.catch_up().await.map(|()| policy),
+                Outcome::Conflict { .. } => tokio::time::sleep(DELETION_POLL).await,
+                Outcome::Unwritten { why } => return Err(unwritten(why)),
+                Outcome::Unknown => {
+                    return Err(Failure::new(Code::Unreachable, "the directory does not answer"));
+                }
+            }
+        }
+        Err(Failure::new(Code::Conflict, format!("policy `{name}` changes all the time")).hint("try again"))
     }
 
     /// Removes a policy; whether it was there.

@@ -82,7 +82,8 @@ impl Cluster {
             DiskState::Deleting => self.tell_gone(id).await,
             DiskState::Active => {
                 let record = (disk.record.version, disk.record.roster.clone());
-                let (spec, first) = (engine_record(&disk.record), record.clone());
+                let (mut spec, first) = (engine_record(&disk.record), record.clone());
+                spec.spins = self.view().spins(&disk.record);
                 let open = |answer| ClusterCommand::Open { disk: spec, record: first, answer };
                 self.engine.call(|answer| Command::cluster(open(answer))).await?;
                 let recorded = ClusterCommand::Recorded { disk: id, record: Some(record) };

@@ -7,7 +7,7 @@ use crate::limits::HOST_ANSWER_WAIT;
 use crate::security::Security;
 use ::cluster::{Pace, copied_and_left};
 use api::client::Client;
-use api::types::{LocalView, MemberView, PaceView, PeerCountersView, ReplicationView, ResyncView};
+use api::types::{LimitView, LocalView, MemberView, PaceView, PeerCountersView, ReplicationView, ResyncView};
 use base::{ComponentId, DiskId, HostId};
 use engine::ClusterState;
 use failure::{Code, Failure};
@@ -128,8 +128,23 @@ impl Cluster {
             waits_for_directory: owner.waits_for_directory,
             copied_bytes: owner.copied_bytes,
             repaired_blocks: owner.repaired_blocks,
+            limit: self.limit_view(id, state),
             members: owner.members.iter().map(|one| self.member_view(one, copied_and_left(one))).collect(),
         }
+    }
+
+    /// What the limits of a disk do on this host; nothing where it has none.
+    pub fn limit_view(&self, id: DiskId, state: &ClusterState) -> Option<LimitView> {
+        let view = self.view();
+        let policy = view.disks.get(&id)?.record.policy;
+        let figures = state.disks.get(&id)?.limits;
+        let has_limit = policy.iops_limit.is_some() || policy.bytes_limit.is_some();
+        (has_limit || figures.is_limited).then(|| LimitView {
+            is_limited: figures.is_limited,
+            waiting: figures.waiting,
+            waited: figures.waited,
+            wait_us_p99: figures.wait_p99.map(|wait| wait.as_secs_f64() * 1e6),
+        })
     }
 
     fn member_view(&self, member: &MemberState, copied_and_left: Option<(u64, u64)>) -> MemberView {
@@ -145,6 +160,8 @@ impl Cluster {
         MemberView {
             component: member.component.to_string(),
             is_open: member.is_open,
+            is_passed_over: member.is_passed_over,
+            read_us: (!member.read_time.is_zero()).then_some(member.read_time.as_secs_f64() * 1e6),
             resync,
             trouble: member.trouble.map(|why| why.to_string()),
             retry_seconds: member.retry_in.map(|time| time.as_secs() + u64::from(time.subsec_nanos() > 0)),
@@ -224,6 +241,8 @@ pub(super) fn owner_state(view: &View, told: &ReplicationView) -> Option<(DiskId
             standing: recorded.standing,
             role: recorded.role,
             is_open: told.is_open,
+            is_passed_over: told.is_passed_over,
+            read_time: told.read_us.map_or(Duration::ZERO, |us| Duration::from_secs_f64(us.max(0.0) / 1e6)),
             resync: told.resync.as_ref().map(|resync| (resync.copied_bytes, resync.remaining_bytes)),
             looked_through: None, // What is left was told of all.
             trouble: told.trouble.as_deref().and_then(trouble),

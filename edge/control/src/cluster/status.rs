@@ -2,8 +2,9 @@
 
 use super::{Cluster, Locals};
 use ::cluster::{
-    Absence, Code, Condition, DiskRecord, Finding, Holder, Known, Lifespan, Liveness, Maintenance,
-    Provisioned, Reason, Subject, Surroundings, UNKNOWN_TIME, condition, explain_disk, findings, progress,
+    Absence, Code, Compliance, Condition, DiskRecord, Finding, Holder, Known, Lifespan, Liveness,
+    Maintenance, Provisioned, Reason, Subject, Surroundings, UNKNOWN_TIME, condition, explain_disk, findings,
+    progress,
 };
 use api::types::BalanceView;
 use base::units::format_bytes;
@@ -106,6 +107,18 @@ impl Cluster {
             moving: incoming.filter(|one| one.reason == Reason::Balance).count(),
             devices: Vec::new(),
         }
+    }
+
+    /// Whether disks are as their policies say, as this host knows it.
+    pub fn compliance(&self) -> BTreeMap<DiskId, Compliance> {
+        let keeper = self.keeper();
+        let directory = keeper.known().directory;
+        let facts = &keeper.facts;
+        let found = facts
+            .disks
+            .values()
+            .filter_map(|disk| Some((disk.id, ::cluster::compliance(facts, disk, directory)?)));
+        found.collect()
     }
 
     /// Space of the cluster, and of each host.

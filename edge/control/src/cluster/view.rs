@@ -103,6 +103,18 @@ impl View {
         self.hosts.values().flat_map(of_host).collect()
     }
 
+    /// Whether a component of a disk stands in a hybrid group.
+    pub fn spins(&self, disk: &::cluster::DiskRecord) -> bool {
+        let spins = |component: &layout::Component| {
+            let node = disk.roster.member(component.id).map(|member| member.node.host);
+            let host = node.and_then(|host| self.host(host));
+            host.is_some_and(|host| {
+                host.record.devices.iter().any(|one| one.id == component.device && one.spins)
+            })
+        };
+        disk.layout.components().any(|(_, component)| spins(component))
+    }
+
     /// The nodes that the capacity devices belong to.
     pub fn nodes_of_devices(&self) -> BTreeMap<DeviceId, NodeId> {
         let devices = self.hosts.values().flat_map(|known| &known.host.record.devices);

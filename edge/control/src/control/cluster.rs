@@ -6,15 +6,16 @@
 use super::Control;
 use crate::cluster::{HostCondition, Locals, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
-use ::cluster::{Claim, Condition, DeviceState, Holder};
+use ::cluster::{Claim, Compliance, Condition, DeviceState, Holder};
 use api::types::{
-    AllowedView, AttachedView, CopyView, HostSummary, LocalView, MemberView, RebuildDirectory, RebuildView,
-    ReplicationView, ResyncView, ResyncsView, VersionsView,
+    AllowedView, AttachedView, ComplianceView, CopyView, HostSummary, LimitView, LocalView, MemberView,
+    RebuildDirectory, RebuildView, ReplicationView, ResyncView, ResyncsView, VersionsView,
 };
 use base::units::format_bytes;
 use base::{ComponentId, DiskId, HostId, NodeId};
 use engine::ClusterState;
 use failure::Failure;
+use placement::ReadLocality;
 use replication::{Member, Standing};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,12 +24,14 @@ use std::sync::Arc;
 pub(super) struct Gathered {
     pub(super) view: Arc<View>,
     me: HostId,
-    state: ClusterState,
+    pub(super) state: ClusterState,
     locals: Locals,
     /// Where each host's answer tells of the disks that it owns.
     owned: BTreeMap<(HostId, String), usize>,
     /// In words, of disks that are not whole or move: which copies do not count, why, and what comes next.
     told: BTreeMap<DiskId, (Condition, String)>,
+    /// Whether disks are as their policies say.
+    compliance: BTreeMap<DiskId, Compliance>,
 }
 
 /// What a host knows alone, with names by identity.
@@ -38,6 +41,8 @@ pub struct NamedLocal {
     pub hosts: BTreeMap<String, String>,
     /// Ends of certificates in seconds since 1970: of hosts by name, of authorities by fingerprint.
     pub certificates: Vec<(Holder, String, u64)>,
+    /// Whether disks are as their policies say, or move to be, by name.
+    pub compliance: Vec<(String, bool)>,
 }
 
 impl Control {
@@ -118,7 +123,12 @@ impl Control {
             };
             (one.holder, name, one.ends.0 / 1_000_000_000)
         });
+        let compliance = cluster.compliance().into_iter().filter_map(|(id, found)| {
+            let name = view.disks.get(&id)?.record.name.clone();
+            Some((name, !matches!(found, Compliance::NotCompliant(_))))
+        });
         Ok(NamedLocal {
+            compliance: compliance.collect(),
             local,
             disks: disks.collect(),
             hosts: hosts.collect(),
@@ -145,6 +155,7 @@ impl Control {
         let view = cluster.view();
         let locals = cluster.locals(&state).await;
         let told = cluster.explain(&state, &locals);
+        let compliance = cluster.compliance();
         let of_host = |(host, local): (&HostId, &LocalView)| {
             let host = *host;
             local
@@ -155,7 +166,7 @@ impl Control {
                 .collect::<Vec<_>>()
         };
         let owned = locals.iter().flat_map(of_host).collect();
-        Ok(Gathered { view, me: cluster.me, state, locals, owned, told })
+        Ok(Gathered { view, me: cluster.me, state, locals, owned, told, compliance })
     }
 }
 
@@ -207,6 +218,45 @@ impl Gathered {
             people: limit.people.iter().cloned().collect(),
             hosts: limit.hosts.iter().map(|host| self.view.host_name(*host)).collect(),
         })
+    }
+
+    /// Whether a disk is as its policy says.
+    pub(super) fn compliance(&self, id: DiskId) -> ComplianceView {
+        let found = self.compliance.get(&id);
+        found.map_or_else(ComplianceView::default, |found| ComplianceView {
+            state: found.name().to_owned(),
+            causes: found.causes(),
+        })
+    }
+
+    /// What the limits of a disk do, as its owner says.
+    pub(super) fn limit(&self, id: DiskId) -> Option<LimitView> {
+        self.owner(id)?.limit.clone()
+    }
+
+    /// Where guests of a disk read, in words.
+    pub(super) fn reads_from(&self, id: DiskId, locality: ReadLocality) -> String {
+        let Some(owner) = self.owner(id) else { return String::new() };
+        let host = self.owner_name(id).unwrap_or_default();
+        let time =
+            |one: &MemberView| one.read_us.map_or_else(String::new, |us| format!(" ({:.1} ms)", us / 1e3));
+        let here = |one: &&MemberView| {
+            let component = one.component.parse().ok();
+            let member = component.and_then(|id_of| self.disk(id)?.record.roster.member(id_of));
+            member.is_some_and(|member| {
+                member.standing == Standing::Active && self.view.host_name(member.node.host) == host
+            })
+        };
+        let own: Vec<&MemberView> = owner.members.iter().filter(here).collect();
+        let slow = own.iter().find(|one| one.is_passed_over);
+        match (locality, own.is_empty(), slow) {
+            (ReadLocality::Spread, ..) => "all copies, by offset".to_owned(),
+            (_, true, _) => format!("all copies, by offset: host {host} has none"),
+            (_, false, Some(slow)) => {
+                format!("other hosts: the copy on host {host} is slow{}", time(slow))
+            }
+            (_, false, None) => format!("the copy on host {host}"),
+        }
     }
 
     fn member_view(&self, id: DiskId, component: ComponentId) -> Option<&MemberView> {

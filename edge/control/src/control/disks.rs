@@ -1,6 +1,7 @@
 //! Making, changing and deleting disks.
 
 use super::Control;
+use crate::cluster::Rules;
 use crate::directory::DiskEntry;
 use crate::events::Kind;
 use crate::limits::DISKS_MAX;
@@ -34,16 +35,16 @@ impl Control {
 
     async fn make_disk(&self, request: CreateDisk) -> Result<DiskView, Failure> {
         check_name(&request.name)?;
-        let policy = self.resolve_policy(request.policy.as_deref())?;
+        let rules = self.resolve_rules(request.policy.as_deref(), None)?;
         let _change = self.changes.lock().await;
         if self.records().disks.len() >= DISKS_MAX {
             return Err(Failure::refused(format!("there are {DISKS_MAX} disks already, the most possible")));
         }
-        let name = self.cluster.create_disk(request, policy).await?;
+        let name = self.cluster.create_disk(request, rules).await?;
         self.disk_view(&name).await
     }
 
-    /// Changes a disk's name, size or access.
+    /// Changes a disk's name, size, rules or access.
     ///
     /// # Errors
     /// When the request makes no sense, it is smaller and not confirmed or in use, or there is no space.
@@ -75,6 +76,10 @@ impl Control {
         request.name.as_deref().map_or(Ok(()), check_name)?;
         if let Some(size) = request.size {
             check_size(size, &entry.record, request.confirm.as_deref())?;
+        }
+        if let Some(text) = request.policy.as_deref() {
+            let wanted = |before: &Rules| self.resolve_rules(Some(text), Some(before));
+            self.cluster.change_rules(entry.record.id, wanted).await?;
         }
         self.cluster.change_disk(entry.record.id, &request).await?;
         self.disk_view(&entry.record.id.to_string()).await
@@ -113,6 +118,9 @@ fn change_text(before: &DiskRecord, after: &DiskSummary, is_other: bool) -> Stri
     }
     if after.size != before.size {
         changes.push(format!("it was {} and is {}", format_bytes(before.size), format_bytes(after.size)));
+    }
+    if after.policy != before.policy.short() {
+        changes.push(format!("its rules were {} and are {}", before.policy.short(), after.policy));
     }
     match (before.read_only, after.read_only) {
         (false, true) => changes.push("clients may only read".to_owned()),

@@ -1,49 +1,72 @@
 //! Policies: the built-in ones and those that people make.
 
 use super::Control;
+use crate::cluster::Rules;
 use crate::directory::PolicyEntry;
 use crate::events::Kind;
 use crate::limits::POLICIES_MAX;
+use ::cluster::Level;
 use api::name::check_name;
-use api::types::{CreatePolicy, PolicyView};
+use api::types::{ChangePolicy, CreatePolicy, PolicyView};
 use failure::{Code, Failure};
 use placement::{Policy, RULES};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Control {
     /// The policy of a text: a name, rules, or both. Nothing: what is kept as a rule: one copy on a single host, two among several.
     pub(super) fn resolve_policy(&self, text: Option<&str>) -> Result<Policy, Failure> {
+        Ok(self.resolve_rules(text, None)?.policy)
+    }
+
+    /// The rules of a text, with the policy that a disk with them follows. Rules that stand alone change those of `before`, the present
+    /// ones of a disk, or of the policy `default`.
+    pub(super) fn resolve_rules(&self, text: Option<&str>, before: Option<&Rules>) -> Result<Rules, Failure> {
+        let level = self.cluster.view().level.level;
         let standard = if self.cluster.stands_alone() { Policy::SINGLE } else { Policy::DEFAULT };
-        let Some(text) = text else { return Ok(standard) };
-        let name = text.split([',', ' ']).next().unwrap_or_default();
+        let Some(text) = text else { return Ok(Rules { policy: level.usual(standard), follows: None }) };
+        let mut words = text.split([',', ' ']).filter(|word| !word.is_empty()).peekable();
+        let name = words.next_if(|word| !word.contains('='));
         let records = self.records();
-        let (base, rules) = match records.policies.get(name) {
-            Some(entry) => (entry.policy.to_string(), &text[name.len()..]),
-            None => (String::new(), text),
+        let (mut policy, made) = match (name, name.and_then(|name| records.policies.get(name)), before) {
+            (_, Some(entry), _) => (entry.policy, Some(entry.name.clone())),
+            (Some(name), None, _) => (level.usual(built_in(name)?), None),
+            (None, None, Some(before)) => (before.policy, None),
+            (None, None, None) => (level.usual(Policy::DEFAULT), None),
         };
-        if base.is_empty() {
-            return rules.parse().map_err(|error: placement::PolicyError| {
-                let unknown = matches!(error, placement::PolicyError::UnknownName { .. });
-                let failure =
-                    Failure::new(if unknown { Code::NotFound } else { Code::Usage }, error.to_string());
-                failure.hint("see `drystone policy list`")
-            });
-        }
-        let mut policy: Policy = base.parse().expect("a policy reads its own text");
-        for word in rules.split([',', ' ']).filter(|word| !word.is_empty()) {
+        let mut given = BTreeSet::new();
+        for word in words {
             let (rule, value) = word
                 .split_once('=')
                 .ok_or_else(|| Failure::usage(format!("`{word}` is not `rule=value`")))?;
-            policy.set(rule, value).map_err(|error| Failure::usage(error.to_string()))?;
+            if !given.insert(rule) {
+                return Err(Failure::usage(format!("the policy rule {rule} is given twice")));
+            }
+            policy
+                .set(rule, value)
+                .map_err(|error| Failure::usage(error.to_string()).hint("see `drystone policy list`"))?;
         }
-        Ok(policy)
+        level.check(&policy).map_err(|early| {
+            Failure::refused(early.to_string())
+                .hint("`drystone cluster upgrade` raises the level once all hosts run this release")
+        })?;
+        let has_same = before.is_some_and(|before| before.policy == policy && name.is_none());
+        let follows = match has_same {
+            true => before.and_then(|before| before.follows.clone()),
+            false => made.filter(|_| given.is_empty() && level >= Level::LIMITS),
+        };
+        Ok(Rules { policy, follows })
     }
 
     /// All policies, the built-in ones first.
     pub fn policies(&self) -> Vec<PolicyView> {
-        let built_in = Policy::BUILT_IN.iter().map(|(name, policy, _)| policy_view(name, policy, true));
+        let level = self.cluster.view().level.level;
+        let built_in =
+            Policy::BUILT_IN.iter().map(|(name, policy, _)| policy_view(name, &level.usual(*policy), true));
         let records = self.records();
-        let made = records.policies.values().map(|entry| policy_view(&entry.name, &entry.policy, false));
+        let made = records.policies.values().map(|entry| PolicyView {
+            disks: self.cluster.followers(&entry.name, &entry.policy),
+            ..policy_view(&entry.name, &entry.policy, false)
+        });
         built_in.chain(made).collect()
     }
 
@@ -80,6 +103,31 @@ impl Control {
         Ok(made)
     }
 
+    /// Changes rules of a policy. The disks that follow it get those that change at once; of the others it is told why not.
+    ///
+    /// # Errors
+    /// When it is built in, there is none of this name, or a rule makes no sense.
+    pub async fn change_policy(&self, name: &str, request: &ChangePolicy) -> Result<PolicyView, Failure> {
+        if Policy::built_in(name).is_some() {
+            return Err(Failure::refused(format!("`{name}` is a built-in policy and does not change")).hint(
+                format!(
+                    "create one of your own: `drystone policy create NAME {name} {}`",
+                    request.rules.replace(',', " ")
+                ),
+            ));
+        }
+        let _change = self.changes.lock().await;
+        let changed = |before| {
+            let before = Rules { policy: before, follows: None };
+            let next = self.resolve_rules(Some(&request.rules), Some(&before))?;
+            Ok(next.policy)
+        };
+        let entry = self.cluster.change_policy(name, changed).await?;
+        let text = format!("changed: {}", entry.policy.short());
+        self.events.other(Kind::PolicyChanged, format!("policy {name}"), text);
+        self.policy(name)
+    }
+
     /// Deletes a policy. Disks keep the rules that they were made with.
     ///
     /// # Errors
@@ -99,6 +147,13 @@ impl Control {
     }
 }
 
+fn built_in(name: &str) -> Result<Policy, Failure> {
+    Policy::built_in(name).ok_or_else(|| {
+        let unknown = placement::PolicyError::UnknownName { word: name.to_owned() };
+        Failure::new(Code::NotFound, unknown.to_string()).hint("see `drystone policy list`")
+    })
+}
+
 /// Every rule with its value.
 pub(super) fn rules_of(policy: &Policy) -> BTreeMap<String, String> {
     RULES.iter().filter_map(|rule| Some((rule.name.to_owned(), policy.get(rule.name)?))).collect()
@@ -110,6 +165,7 @@ fn policy_view(name: &str, policy: &Policy, built_in: bool) -> PolicyView {
         built_in,
         rules: rules_of(policy),
         short: policy.short(),
+        disks: Vec::new(),
         unsupported: policy.check_supported().err().map(|unsupported| unsupported.to_string()),
     }
 }

@@ -13,7 +13,7 @@ use api::types::{
     BucketView, ClientView, ComponentView, DeviceView, DiskSummary, DiskView, FiguresView, GroupView,
     HistogramView, HistogramsView, HostView, LatencyView, RateView, TopView,
 };
-use engine::{DeviceState, DiskRecord, DiskState, GroupState, HostState, Listen};
+use engine::{ClusterState, DeviceState, DiskRecord, DiskState, GroupState, HostState, Listen};
 use failure::Failure;
 use iostats::{Operations, Statistics};
 use placement::{Breach, DeviceSpace};
@@ -138,7 +138,9 @@ impl Control {
             why: placement::explain(&record.placed(), &spaces),
             components: all.map(component).collect(),
             clients: state.map_or_else(Vec::new, |state| state.clients.iter().map(client_view).collect()),
-            figures: self.figures(&entry),
+            figures: self.figures(&entry, &gathered.state),
+            limit: gathered.limit(record.id),
+            reads_from: gathered.reads_from(record.id, record.policy.read_locality),
             warnings: Vec::new(),
         })
     }
@@ -153,7 +155,7 @@ impl Control {
         }
     }
 
-    fn figures(&self, entry: &DiskEntry) -> FiguresView {
+    fn figures(&self, entry: &DiskEntry, state: &ClusterState) -> FiguresView {
         let disk = entry.record.name.clone();
         let Some(recent) = self.sampler.recent(entry.record.id) else {
             return FiguresView { disk, ..FiguresView::default() };
@@ -172,6 +174,7 @@ impl Control {
             write: rate(Operations::Writes),
             outstanding: recent.outstanding,
             client_count: recent.client_count,
+            limit: self.cluster.limit_view(entry.record.id, state),
         }
     }
 
@@ -181,9 +184,9 @@ impl Control {
     /// When the engine is gone.
     pub async fn top(&self) -> Result<TopView, Failure> {
         let host = self.host_state().await?;
-        let records = self.records();
+        let (records, state) = (self.records(), self.cluster.state().await?);
         let mut disks: Vec<FiguresView> =
-            records.names.values().map(|id| self.figures(&records.disks[id])).collect();
+            records.names.values().map(|id| self.figures(&records.disks[id], &state)).collect();
         let load = |figures: &FiguresView| figures.read.iops + figures.write.iops;
         disks.sort_by(|a, b| load(b).total_cmp(&load(a)).then_with(|| a.disk.cmp(&b.disk)));
         Ok(TopView {
@@ -263,6 +266,8 @@ fn summary(
         id: record.id.to_string(),
         size: record.size,
         policy: record.policy.short(),
+        follows: gathered.disk(record.id).and_then(|disk| disk.record.follows.clone()),
+        compliance: gathered.compliance(record.id),
         read_only: record.read_only,
         share: record.access.is_shared,
         allowed: gathered.allowed(record.id),

@@ -127,6 +127,7 @@ fn converted(former: FormerDisk, host: HostId) -> Result<ClusterDisk, String> {
         stand_ins: Vec::new(),
         growth,
         surplus,
+        follows: None,
         debts: Vec::new(),
     };
     disk.check().map_err(|error| format!("disk {}: {error}", disk.name))?;

@@ -103,6 +103,7 @@ impl TryFrom<StoredRecord> for DiskRecord {
             epoch: stored.epoch,
             read_only: stored.read_only,
             access: ::cluster::Access::default(),
+            spins: false,
             name,
         })
     }

@@ -2,7 +2,7 @@
 
 use super::file::broke;
 use super::host::META;
-use super::shared::record::{CEILINGS, ClusterDisk, ClusterLevel, DISKS};
+use super::shared::record::{ClusterDisk, ClusterLevel, DISKS, OURS};
 use super::shared::{Change, Outcome, Store};
 use super::*;
 use ::cluster::DiskState;
@@ -143,7 +143,7 @@ async fn disks_of_a_host_of_the_release_before_become_those_of_a_cluster_of_one(
     let store = HostStore::open(&folder.path().join("d"), HostId(9)).expect("it is converted");
     assert_eq!(store.host, HostId(5));
     let changes = Store::within(store.file(), ClusterId(8)).expect("a store").watch(None).await;
-    assert_eq!(ClusterLevel::among(&changes.entries).expect("a level").level, CEILINGS);
+    assert_eq!(ClusterLevel::among(&changes.entries).expect("a level").level, OURS.highest());
     assert!(changes.entries.iter().any(|entry| entry.key == "policies/gold"));
     let disks = changes.entries.iter().filter(|entry| entry.key.starts_with(DISKS));
     let disks: Vec<ClusterDisk> = disks.map(|entry| ClusterDisk::read(entry).expect("a disk")).collect();

@@ -7,14 +7,14 @@ use crate::http::input::{Input, Options};
 use crate::http::rights::Need;
 use api::types::{
     AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
-    CertificateRequest, CertificatesView, ChangeDisk, ChangeSettings, ConfirmAuthority, ConfirmHost,
-    CopyRequest, CopyView, CreateDisk, CreatePolicy, DeleteDisk, DeviceView, DirectoryView, DiskSummary,
-    DiskView, EndImport, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView, ForecastView,
-    FoundCluster, FoundedView, HealthView, HistogramsView, HostSummary, HostView, ImportView, JoinAnswer,
-    JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence, PersonView,
-    PolicyView, RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice,
-    ReplacementView, ResyncsView, SettingsView, SilenceView, Since, SupportView, TokenView, TopView,
-    VersionsView, WhatIf,
+    CertificateRequest, CertificatesView, ChangeDisk, ChangePolicy, ChangeSettings, ConfirmAuthority,
+    ConfirmHost, CopyRequest, CopyView, CreateDisk, CreatePolicy, DeleteDisk, DeviceView, DirectoryView,
+    DiskSummary, DiskView, EndImport, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView,
+    ForecastView, FoundCluster, FoundedView, HealthView, HistogramsView, HostSummary, HostView, ImportView,
+    JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence,
+    PersonView, PolicyView, RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice, RemovedHost,
+    ReplaceDevice, ReplacementView, ResyncsView, SettingsView, SilenceView, Since, SupportView, TokenView,
+    TopView, VersionsView, WhatIf,
 };
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -278,7 +278,7 @@ pub async fn disk(State(control): Shared, Path(name): Path<String>) -> Answer<Di
     control.disk_view(&name).await.map(Json)
 }
 
-/// Change a disk: its name, its size, whether it is read-only or shared, and who may attach to it.
+/// Change a disk: its name, its size, its rules, whether it is read-only or shared, and who may attach to it.
 #[utoipa::path(patch, path = "/api/v1/disks/{name}", params(("name" = String, Path)), request_body = ChangeDisk, responses((status = 200, body = DiskView), (status = "default", body = Failure)))]
 pub async fn change_disk(
     State(control): Shared,
@@ -354,6 +354,16 @@ pub async fn create_policy(
 #[utoipa::path(get, path = "/api/v1/policies/{name}", params(("name" = String, Path)), responses((status = 200, body = PolicyView), (status = "default", body = Failure)))]
 pub async fn policy(State(control): Shared, Path(name): Path<String>) -> Answer<PolicyView> {
     control.policy(&name).map(Json)
+}
+
+/// Change rules of a policy, and with it the disks that follow it.
+#[utoipa::path(patch, path = "/api/v1/policies/{name}", params(("name" = String, Path)), request_body = ChangePolicy, responses((status = 200, body = PolicyView), (status = "default", body = Failure)))]
+pub async fn change_policy(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Input(request): Input<ChangePolicy>,
+) -> Answer<PolicyView> {
+    to_the_end(async move { control.change_policy(&name, &request).await }).await.map(Json)
 }
 
 /// Delete a policy. Disks keep the rules that they were created with.

@@ -5,7 +5,7 @@
 
 use crate::control::{Control, NamedLocal};
 use ::cluster::{Code, Holder};
-use api::types::{HealthView, HostSummary, HostView};
+use api::types::{HealthView, HostSummary, HostView, LimitView};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
@@ -233,7 +233,7 @@ fn add_health(snapshot: &mut Snapshot, health: &HealthView) {
 
 /// Other hosts, the directory, and the disks that this host owns.
 fn add_cluster(snapshot: &mut Snapshot, named: &NamedLocal) {
-    let NamedLocal { local, disks, hosts, certificates } = named;
+    let NamedLocal { local, disks, hosts, certificates, compliance } = named;
     add_certificates(snapshot, certificates);
     let peers = &local.peers;
     for (reason, count) in [("refused", peers.refused), ("garbage", peers.garbage), ("slow", peers.slow)] {
@@ -263,8 +263,14 @@ fn add_cluster(snapshot: &mut Snapshot, named: &NamedLocal) {
     ] {
         snapshot.add(name, help, &[], Value::Gauge(count as f64));
     }
+    for (disk, is_compliant) in compliance {
+        let help = "Whether the disk is as its policy says, or moves to be; 0 if not";
+        let value = Value::Gauge(f64::from(u8::from(*is_compliant)));
+        snapshot.add("disk_compliant", help, &[("disk", disk)], value);
+    }
     for owned in &local.owned {
         let disk = [("disk", disks.get(&owned.disk).unwrap_or(&owned.disk).as_str())];
+        add_limit(snapshot, &disk, owned.limit.as_ref());
         let missing = owned.members.iter().filter(|one| !one.is_open || one.resync.is_some()).count();
         let left: u64 =
             owned.members.iter().filter_map(|one| Some(one.resync.as_ref()?.remaining_bytes)).sum();
@@ -281,6 +287,18 @@ fn add_cluster(snapshot: &mut Snapshot, named: &NamedLocal) {
             snapshot.add(name, help, &disk, Value::Counter(value));
         }
     }
+}
+
+/// What the limits of a disk do that this host owns.
+fn add_limit(snapshot: &mut Snapshot, disk: &[(&'static str, &str)], limit: Option<&LimitView>) {
+    let Some(limit) = limit else { return };
+    let help = "Requests that wait for a limit of the disk";
+    snapshot.add("disk_limit_waiting", help, disk, Value::Gauge(f64::from(limit.waiting)));
+    let help = "Requests that waited for a limit of the disk";
+    snapshot.add("disk_limit_waited", help, disk, Value::Counter(limit.waited));
+    let help = "99th percentile of the waits for a limit of the disk, over the last 10 to 20 s";
+    let seconds = limit.wait_us_p99.unwrap_or(0.0) / 1e6;
+    snapshot.add("disk_limit_wait_p99_seconds", help, disk, Value::Gauge(seconds));
 }
 
 /// When certificates end: an alert compares that with the time.

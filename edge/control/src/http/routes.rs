@@ -126,6 +126,7 @@ pub(super) fn table() -> Vec<Route> {
         right("GET /api/v1/policies", See, routes!(handlers::policies)),
         right("POST /api/v1/policies", ChangeDisk, routes!(handlers::create_policy)),
         right("GET /api/v1/policies/{name}", See, routes!(handlers::policy)),
+        right("PATCH /api/v1/policies/{name}", ChangeDisk, routes!(handlers::change_policy)),
         right("DELETE /api/v1/policies/{name}", ChangeDisk, routes!(handlers::delete_policy)),
         right("GET /api/v1/top", See, routes!(handlers::top)),
         right("POST /api/v1/tokens", GiveCertificates, routes!(handlers::make_token)),

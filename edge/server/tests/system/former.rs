@@ -84,7 +84,7 @@ fn a_datastore_of_the_release_before_opens_as_it_is_and_goes_on() {
     check_all(&site);
     assert_eq!(site.json(&["policy", "show", "gold"])["rules"]["stripes"], "2");
     let striped = site.json(&["disk", "show", "striped"]);
-    assert_eq!(striped["policy"], "single,stripes=2,space_reservation=50");
+    assert_eq!(striped["policy"], "single,stripes=2,space_reservation=50,read_locality=spread");
     assert!(site.attach("frozen").write(0, &[1; 4096]).is_err(), "it may only be read");
     let health = site.json(&["health"]);
     assert_eq!(health["is_well"], true, "{health}");

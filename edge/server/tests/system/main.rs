@@ -26,6 +26,7 @@ mod in_use;
 mod lab;
 mod leave;
 mod limits;
+mod live_rules;
 mod managed;
 mod members;
 mod monitoring;

@@ -63,38 +63,38 @@ fn a_level_that_is_not_understood_ends_hosts_and_lets_none_start_or_join() {
     let told = sites[0].json(&["cluster", "upgrade", "--dry-run"]);
     assert_eq!(
         (&told["level"], &told["to"], told["hosts"].as_array().map(Vec::len)),
-        (&json!(2), &json!(null), Some(2))
+        (&json!(3), &json!(null), Some(2))
     );
     let none = sites[0].cli(&["cluster", "upgrade"]);
     assert!(none.status.success() && said(&none).contains("nothing to raise"), "{}", said(&none));
     let all = records(&etcd);
     let level = all.iter().find(|(key, ..)| key == LEVEL).map(|(_, _, value)| value.clone());
-    assert_eq!(level.as_ref().map(|level| level["level"].clone()), Some(json!(2)), "{all:?}");
+    assert_eq!(level.as_ref().map(|level| level["level"].clone()), Some(json!(3)), "{all:?}");
     for (key, _, host) in all.iter().filter(|(key, ..)| key.starts_with("hosts/")) {
         let program = format!("programs/{}", host["id"].as_str().expect("an id"));
         let (_, _, program) =
             all.iter().find(|(key, ..)| *key == program).expect("each host tells of its program");
         assert_eq!(program["incarnation"], host["incarnation"], "{key}");
-        assert_eq!((&program["lowest"], &program["highest"]), (&json!(1), &json!(2)), "{key}");
+        assert_eq!((&program["lowest"], &program["highest"]), (&json!(1), &json!(3)), "{key}");
         assert!(host.get("level").is_none() && host.get("levels").is_none(), "{host}");
     }
     let (invited, third) = (token(&sites[0]), site(&etcd, "c", free_port()));
     // Somebody forces the level: both hosts stop, as they must not read what stands there.
     drop(client);
-    set(&etcd, LEVEL, Some(&json!({ "level": 3, "of a later release": true })));
+    set(&etcd, LEVEL, Some(&json!({ "level": 4, "of a later release": true })));
     for server in servers.drain(..) {
         let (code, messages) = server.ended_by_itself();
         assert!(code == 3 && messages.contains("this host stops serving"), "{code}: {messages}");
-        assert!(messages.contains("at level 3, and drystone"), "{messages}");
+        assert!(messages.contains("at level 4, and drystone"), "{messages}");
     }
     // None starts, and none writes anything, here or there.
     let (before, files) = (records(&etcd), sites.iter().map(written).collect::<Vec<_>>());
     for site in &sites {
         let (code, messages) = site.refused(&[]);
-        assert!(code == 3 && messages.contains("understands levels 1 to 2 only"), "{code}: {messages}");
-        assert!(messages.contains("install a release that understands level 3"), "{messages}");
+        assert!(code == 3 && messages.contains("understands levels 1 to 3 only"), "{code}: {messages}");
+        assert!(messages.contains("install a release that understands level 4"), "{messages}");
     }
-    expect(&join(&third, &invited), 3, "at level 3, and drystone");
+    expect(&join(&third, &invited), 3, "at level 4, and drystone");
     assert!(!third.path("d/identity/certificate.pem").exists(), "{}", config(&third).display());
     assert_eq!(records(&etcd), before);
     assert_eq!(sites.iter().map(written).collect::<Vec<_>>(), files);
@@ -145,7 +145,7 @@ fn records_that_cannot_be_read_are_told_with_the_release_and_its_levels() {
             assert!(cause.contains(&format!("the record {key} ")), "{found}");
             assert!(
                 cause.contains("cannot be read by drystone ")
-                    && cause.contains("which understands levels 1 to 2"),
+                    && cause.contains("which understands levels 1 to 3"),
                 "{found}"
             );
             assert!(server.messages().contains(why), "{}", server.messages());

@@ -30,6 +30,7 @@ impl World {
             self.tend_later(host);
             self.with_node(host, |_, _, _| {});
         }
+        self.lift_limits();
     }
 
     /// Whether every disk must become whole and every request must end.

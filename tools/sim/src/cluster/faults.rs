@@ -66,6 +66,7 @@ impl World {
         self.hang();
         self.deafen();
         self.spoil();
+        self.change_rules();
         if away {
             self.directory.away_until = self.now + self.random.below(4000 * MS);
             self.say(|| "the directory is away".to_owned());

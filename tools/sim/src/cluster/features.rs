@@ -20,6 +20,8 @@ const DEAFNESS: u64 = 0xdeaf_0000_0000_0001;
 /// See `SCENES`.
 const PARITY: u64 = 0x9a71_7400_0000_0001;
 /// See `SCENES`.
+const LIMITS: u64 = 0x11a1_7500_0000_0001;
+/// See `SCENES`.
 const WATCHERS: u64 = 0x1a57_3042_d500_0000;
 
 /// What a run has beside its plan. None of them by default: a pinned scenario names all that it has, and a feature that is new
@@ -42,6 +44,8 @@ pub struct Features {
     pub deaf: u64,
     /// Blocks that cannot be read, in the same way.
     pub spoils: u64,
+    /// Changes of disks' limits and of which copies are read, in the same way.
+    pub limits: u64,
     /// Whether watchers tell hosts of the ends of processes.
     pub watchers: bool,
     /// Whether resyncs copy whole parts at once, straight to where they stay, as they do on real hosts; else 256 KiB through logs.
@@ -66,6 +70,7 @@ pub(crate) struct Streams {
     pub(crate) hangs: Random,
     pub(crate) deafness: Random,
     pub(crate) spoils: Random,
+    pub(crate) limits: Random,
     pub(crate) watchers: Random,
 }
 
@@ -87,6 +92,7 @@ impl Features {
         let mut hangs = Random::new(seed ^ HANGS);
         let mut deafness = Random::new(seed ^ DEAFNESS);
         let mut spoils = Random::new(seed ^ SPOILS);
+        let mut limits = Random::new(seed ^ LIMITS);
         let mut watchers = Random::new(seed ^ WATCHERS);
         let mut parity = Random::new(seed ^ PARITY);
         let features = Features {
@@ -97,11 +103,12 @@ impl Features {
             hangs: if hangs.chance(1, 5) { hangs.range(100..500) } else { 0 },
             deaf: if deafness.chance(1, 6) { deafness.range(50..350) } else { 0 },
             spoils: if spoils.chance(1, 6) { spoils.range(50..350) } else { 0 },
+            limits: if limits.chance(1, 4) { limits.range(200..2000) } else { 0 },
             watchers: watchers.chance(1, 2),
             large_copies: (11..=14).contains(&(seed % 16)),
             parity: if parity.chance(1, 4) { parity.range(2..5) } else { 0 },
         };
-        (features, Streams { scenes, computing, hangs, deafness, spoils, watchers })
+        (features, Streams { scenes, computing, hangs, deafness, spoils, limits, watchers })
     }
 }
 
@@ -116,7 +123,7 @@ fn draw_stand_ins(random: &mut Random) -> (u64, bool) {
 
 impl fmt::Display for Features {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Features { scene, stand_ins, double_losses, busy, hangs, deaf, spoils, .. } = *self;
+        let Features { scene, stand_ins, double_losses, busy, hangs, deaf, spoils, limits, .. } = *self;
         let Features { watchers, large_copies, parity, .. } = *self;
         let flags = [
             ("late-joins", scene == Some(Scene::LateJoins)),
@@ -132,6 +139,7 @@ impl fmt::Display for Features {
             ("deaf", deaf),
             ("spoils", spoils),
             ("parity", parity),
+            ("limits", limits),
         ];
         let names = flags.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name.to_owned());
         let rates = rates.into_iter().filter(|(_, rate)| *rate > 0);
@@ -164,6 +172,7 @@ impl FromStr for Features {
                 "deaf" => features.deaf = rate()?,
                 "spoils" => features.spoils = rate()?,
                 "parity" => features.parity = rate()?,
+                "limits" => features.limits = rate()?,
                 "watchers" => features.watchers = true,
                 "large-copies" => features.large_copies = true,
                 other => return Err(format!("several hosts have no feature `{other}`")),

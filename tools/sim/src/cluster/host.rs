@@ -10,6 +10,7 @@ use diskgroup::Group;
 use diskgroup::format::superblock::Superblock;
 use layout::{Component, Layout};
 use node::{DiskSpec, FabricSettings, GroupKey, Node, Output};
+use replication::owner::Reading;
 use replication::{OwnedBy, Roster, Rule};
 use std::time::Duration;
 
@@ -185,7 +186,7 @@ pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
         size: layout.size(),
         layout,
         verify_checksums: true,
-        reads_locally: number.is_multiple_of(2),
-        iops_limit: None,
+        reading: if number.is_multiple_of(2) { Reading::Local } else { Reading::Spread },
+        limits: node::Limits::default(),
     }
 }

@@ -75,6 +75,8 @@ pub struct Plan {
     pub hangs: u64,
     /// Of 1000 s on all hosts, blocks that cannot be read from then on.
     pub spoils: u64,
+    /// Changes of disks' limits, and of which copies are read.
+    pub limits: u64,
     /// Hosts that hear nothing of others and of the directory for a while, and are heard by all.
     pub deaf: u64,
     /// Whether clocks run at different speeds.
@@ -224,6 +226,11 @@ impl Plan {
         Plan { hangs: 0, deaf: 2000, ..Plan::hanging(copies) }
     }
 
+    /// One disk, no fault but that its limits change, that devices are slow, and that its guest moves or is started elsewhere.
+    pub fn limits(copies: u64) -> Plan {
+        Plan { hangs: 0, limits: 600, slow: 300, moves: 100, depth: 12, ..Plan::hanging(copies) }
+    }
+
     /// One disk, no fault but what `left_behind` plays.
     pub fn left_behind() -> Plan {
         Plan { hangs: 0, think_ns: MS, depth: 8, ..Plan::hanging(2) }
@@ -316,5 +323,6 @@ impl Plan {
             }
         }
         (self.hangs, self.deaf, self.spoils) = (features.hangs, features.deaf, features.spoils);
+        self.limits = features.limits;
     }
 }

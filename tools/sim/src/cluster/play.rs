@@ -30,6 +30,8 @@ pub enum Play {
     BadSectors,
     /// Hosts with guests hear nothing for a while, one after the other.
     Deaf,
+    /// Limits of a disk change while its guest moves, or is started elsewhere.
+    Limits,
     /// A component that has just been brought up to date is all that is left of its place.
     CaughtUp,
     /// One that stood in for another is.
@@ -68,6 +70,7 @@ impl Play {
             Play::Hanging => Plan::hanging(copies),
             Play::BadSectors => Plan::bad_sectors(copies),
             Play::Deaf => Plan::deaf(copies),
+            Play::Limits => Plan::limits(copies),
             Play::CaughtUp => Plan::survivor(Survivor::CaughtUp),
             Play::Heir => Plan::survivor(Survivor::Heir),
             Play::LateWords => Plan::late_words(),
@@ -78,6 +81,7 @@ impl Play {
             Play::Hanging => world.hangs = Random::new(seed),
             Play::BadSectors => world.spoils = Random::new(seed),
             Play::Deaf => world.deafness = Random::new(seed),
+            Play::Limits => world.limits = Random::new(seed),
             Play::LateWords => world.watchers = Watchers::late(seed),
             Play::LeftBehind => world.leave_behind(seed),
             _ => {}

@@ -304,6 +304,7 @@ fn disk_record(spec: node::DiskSpec, version: u64, roster: Roster) -> DiskRecord
         stand_ins: Vec::new(),
         growth: None,
         surplus: None,
+        follows: None,
         debts: Vec::new(),
     }
 }

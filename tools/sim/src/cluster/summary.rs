@@ -47,6 +47,10 @@ pub struct Summary {
     pub diverged: u64,
     /// The most answers that guests got while all components that had been active in a place were away.
     pub answered_without: u64,
+    /// Times that the limits of a disk changed, or which of its copies are read.
+    pub rules_changed: u64,
+    /// Requests that waited for a limit as it changed.
+    pub held_back: u64,
     /// The longest that a guest's request took while faults came and went, in nanoseconds.
     pub longest_ns: u64,
 }
@@ -74,6 +78,8 @@ impl Summary {
         self.rolled_back += other.rolled_back;
         self.diverged += other.diverged;
         self.answered_without = self.answered_without.max(other.answered_without);
+        self.rules_changed += other.rules_changed;
+        self.held_back += other.held_back;
         self.longest_ns = self.longest_ns.max(other.longest_ns);
     }
 }

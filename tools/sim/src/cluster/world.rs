@@ -114,6 +114,10 @@ pub(crate) enum Event {
     Survivor(Step),
     Word(LastWord),
     Fault,
+    Rules {
+        host: usize,
+        disk: usize,
+    },
     Restart {
         host: usize,
     },
@@ -162,6 +166,8 @@ pub struct World {
     pub(crate) spoils: Random,
     /// For hosts that hear nothing.
     pub(crate) deafness: Random,
+    /// For rules of disks that change.
+    pub(crate) limits: Random,
     pub(crate) plan: Plan,
     pub(crate) removed: Option<Rule>,
     pub(crate) prefers_local: bool,
@@ -218,6 +224,7 @@ impl World {
         plan.computing = features.busy.then_some(streams.computing);
         let mut world = World::with_plan(plan, random, removed);
         (world.hangs, world.deafness, world.spoils) = (streams.hangs, streams.deafness, streams.spoils);
+        world.limits = streams.limits;
         world.watchers = Watchers::new(features.watchers.then_some(streams.watchers));
         if features.large_copies {
             world.copy_blocks_max = COPY_BLOCKS_MAX;
@@ -258,6 +265,7 @@ impl World {
             hangs: Random::new(0),
             spoils: Random::new(0),
             deafness: Random::new(0),
+            limits: Random::new(0),
             plan,
             removed,
             prefers_local,
@@ -397,7 +405,7 @@ impl World {
     /// Events for a host that stands still wait until it goes on.
     fn host_of(&self, event: &Event) -> Option<usize> {
         match event {
-            Event::Device { host, .. } | Event::Wake { host } => Some(*host),
+            Event::Device { host, .. } | Event::Wake { host } | Event::Rules { host, .. } => Some(*host),
             Event::Committed { host, .. } | Event::Recorded { host, .. } => Some(*host),
             Event::Connect { to, .. } | Event::Request { to, .. } => Some(self.index_of(*to)),
             Event::Answer { to, .. } => Some(self.index_of(*to)),
@@ -435,11 +443,10 @@ impl World {
             }
             Event::Computed(late) => self.computed(&late),
             Event::Wake { host } => {
-                if self.hosts[host].alarm > self.now {
-                    return; // An earlier one came in its place, and set another.
+                if self.hosts[host].alarm <= self.now {
+                    self.hosts[host].alarm = u64::MAX; // If it is later, an earlier one came in its place.
+                    self.with_node(host, |_, _, _| {});
                 }
-                self.hosts[host].alarm = u64::MAX;
-                self.with_node(host, |_, _, _| {});
             }
             Event::Connect { from, to, session } => self.connect_arrives(from, to, session),
             Event::Connected { from, to, session, is_there } => {
@@ -487,6 +494,7 @@ impl World {
             Event::Rollback(event) => self.rollback_event(event),
             Event::Survivor(step) => self.survivor_event(step),
             Event::Fault => self.fault_turn(),
+            Event::Rules { host, disk } => self.learn_rules(host, disk),
             Event::Word(word) => self.word_arrives(word),
             Event::Restart { host } => self.restart_guests(host),
             Event::Start { host } => self.start(host),

@@ -60,6 +60,7 @@ pub(super) fn hosts(count: usize, random: &mut Random) -> Vec<HostRecord> {
             component_count_max: COMPONENTS_MAX,
             state: DeviceState::InService,
             leaving: None,
+            spins: false,
         };
         hosts.push(HostRecord {
             id: host,
@@ -198,7 +199,8 @@ impl<'a> Creation<'a> {
         let plan = plan.map_err(|refusal| refusal.to_string())?;
         let id = DiskId(u128::from(random.bits()) << 64 | u128::from(random.bits()));
         let name = format!("vm-{number:05}");
-        let new = NewDisk { id, name, size: DISK_BYTES, policy, read_only: false, is_shared: false };
+        let new =
+            NewDisk { id, name, size: DISK_BYTES, policy, read_only: false, follows: None, is_shared: false };
         DiskRecord::create(new, &plan, &self.view.nodes()).map_err(|why| why.to_string())
     }
 

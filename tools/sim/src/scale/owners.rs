@@ -189,6 +189,8 @@ impl World {
                 standing: member.standing,
                 role: member.role,
                 is_open: !is_silent,
+                is_passed_over: false,
+                read_time: std::time::Duration::ZERO,
                 resync: copied.map(|copied| (copied, bytes - copied)),
                 looked_through: None,
                 trouble: is_silent.then_some(LeftBecause::Unreachable),

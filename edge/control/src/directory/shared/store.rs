@@ -107,10 +107,19 @@ impl Store {
     /// When the file fails, or a record is damaged.
     pub fn within(file: Arc<File>, cluster: ClusterId) -> Result<Store, Failure> {
         let store = Store::over(file, cluster)?;
-        if store.lock().revision == 0 {
-            store.commit(&[ClusterLevel::default().raise(OURS.highest())?])?;
-        }
+        store.begin()?;
         Ok(store)
+    }
+
+    /// Has records begin at the newest level where there are none yet.
+    ///
+    /// # Errors
+    /// When the file fails.
+    pub fn begin(&self) -> Result<(), Failure> {
+        if self.lock().revision == 0 {
+            self.commit(&[ClusterLevel::default().raise(OURS.highest())?])?;
+        }
+        Ok(())
     }
 
     /// All records of a file in which there have been some, and the version of the last change.

@@ -24,6 +24,7 @@ fn host() -> HostRecord {
         component_count_max: 4096,
         state: DeviceState::InService,
         leaving: None,
+        spins: false,
     };
     HostRecord {
         id: HostId(1),
@@ -93,6 +94,7 @@ fn disk() -> DiskRecord {
         stand_ins: vec![StandIn { place: 0, component: component(4), of: ComponentId(6) }],
         growth: None,
         surplus: None,
+        follows: None,
         debts: vec![Debt { rule: "failures_to_tolerate", wanted: "2".into(), got: "1".into() }],
     }
 }
@@ -104,6 +106,8 @@ fn owner() -> OwnerState {
         standing: Standing::Active,
         role: Role::Copy,
         is_open,
+        is_passed_over: false,
+        read_time: std::time::Duration::ZERO,
         resync,
         looked_through: None,
         trouble,

@@ -49,6 +49,9 @@ struct StoredDisk {
     growth: Option<StoredGrowth>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     surplus: Option<u64>,
+    /// The named policy that it follows, from level 3 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    follows: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     debts: Vec<StoredDebt>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -189,6 +192,7 @@ pub fn engine_record(record: &DiskRecord) -> EngineRecord {
         epoch: record.roster.epoch,
         read_only: record.read_only,
         access: record.access.clone(),
+        spins: false,
     }
 }
 
@@ -238,6 +242,7 @@ impl ClusterDisk {
             stand_ins: self.record.stand_ins.iter().map(StoredStandIn::from).collect(),
             growth: self.record.growth.as_ref().map(StoredGrowth::from),
             surplus: self.record.surplus,
+            follows: self.record.follows.clone(),
             debts: self.record.debts.iter().map(StoredDebt::from).collect(),
             gone: self.gone.iter().map(ToString::to_string).collect(),
         })
@@ -302,6 +307,7 @@ impl StoredDisk {
                     .collect::<Result<_, _>>()?,
                 growth: self.growth.map(StoredGrowth::growth).transpose()?,
                 surplus: self.surplus,
+                follows: self.follows,
                 debts: self.debts.into_iter().map(StoredDebt::debt).collect::<Result<_, _>>()?,
             },
             created: self.created,

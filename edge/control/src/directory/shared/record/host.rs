@@ -105,6 +105,13 @@ struct StoredDevice {
     failed: Option<(u64, String)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     leaving: Option<StoredLeaving>,
+    /// From level 3 on.
+    #[serde(default, skip_serializing_if = "is_false")]
+    spins: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 #[derive(Serialize, Deserialize)]
@@ -182,7 +189,7 @@ impl From<&ClusterHost> for StoredHost {
             },
             devices: record.devices.iter().map(StoredDevice::from).collect(),
             #[cfg(feature = "next-level")]
-            level: (host.level > Level::FIRST).then(|| host.level.number()),
+            level: (host.level >= OURS.highest()).then(|| host.level.number()),
         }
     }
 }
@@ -261,6 +268,7 @@ impl From<&DeviceRecord> for StoredDevice {
                 .leaving
                 .as_ref()
                 .map(|leaving| StoredLeaving { since_ns: leaving.since.0, fault: leaving.fault.clone() }),
+            spins: device.spins,
         }
     }
 }
@@ -285,6 +293,7 @@ impl StoredDevice {
             leaving: self
                 .leaving
                 .map(|leaving| Leaving { since: Instant(leaving.since_ns), fault: leaving.fault }),
+            spins: self.spins,
         })
     }
 }

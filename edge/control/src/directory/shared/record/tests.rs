@@ -70,6 +70,7 @@ fn disk() -> ClusterDisk {
             stand_ins: Vec::new(),
             growth: None,
             surplus: None,
+            follows: Some("gold".to_owned()),
             debts: vec![debt],
         },
         created: 1_700_000_000,
@@ -145,6 +146,7 @@ fn a_host_is_read_as_it_was_written() {
         component_count_max: 3,
         state,
         leaving: None,
+        spins: false,
     };
     let error = "write failed".to_owned();
     let devices = vec![
@@ -198,8 +200,8 @@ fn a_host_is_read_as_it_was_written() {
     }
 }
 
-/// What a program of level 1 wrote is read by one of level 2, which marks what it writes once the cluster is there; and what
-/// has that mark is refused by one of level 1.
+/// What a program of a level wrote is read by one of the next, which marks what it writes once the cluster is there; and what
+/// has that mark is refused by one of the level before.
 #[test]
 fn a_host_is_read_at_each_level_that_is_understood_and_at_no_other() {
     let record = |level: Option<u16>| {
@@ -213,12 +215,12 @@ fn a_host_is_read_at_each_level_that_is_understood_and_at_no_other() {
         Entry { key: ClusterHost::key(HostId(1)), version: 1, value }
     };
     assert_eq!(ClusterHost::read(&record(None)).map(|host| host.level), Ok(Level::FIRST));
-    let second = Level::new(2).expect("a level");
-    match (cfg!(feature = "next-level"), ClusterHost::read(&record(Some(2)))) {
+    let highest = OURS.highest();
+    match (cfg!(feature = "next-level"), ClusterHost::read(&record(Some(highest.number())))) {
         (true, Ok(host)) => {
-            assert_eq!(host.level, second);
+            assert_eq!(host.level, highest);
             let written = stored(host.change(1).expect("plain text"), 2);
-            assert_eq!(written.value["level"], 2, "it keeps its level");
+            assert_eq!(written.value["level"], highest.number(), "it keeps its level");
         }
         (false, Err(why)) => assert!(why.contains("unknown field `level`"), "{why}"),
         (_, other) => panic!("{other:?}"),
@@ -272,4 +274,29 @@ fn where_a_disk_is_attached_reads_back_and_a_record_of_nobody_is_refused() {
     assert_eq!((gone.expected, gone.value), (4, None));
     let nobody = Entry { value: serde_json::json!({ "hosts": [] }), ..entry };
     assert!(Attached::read(&nobody).is_err());
+}
+
+/// A host of level 2 refuses fields and rules that it does not know.
+#[test]
+fn a_disk_that_has_nothing_of_level_3_is_written_as_at_level_2() {
+    let text = |disk: &ClusterDisk| disk.change(8).expect("plain text").value.expect("it is set").to_string();
+    let former = |disk: &ClusterDisk| {
+        !["follows", "bytes_limit", "read_locality=auto"].iter().any(|new| text(disk).contains(new))
+    };
+    let mut disk = disk();
+    disk.record.follows = None;
+    disk.record.policy = "single,read_locality=spread".parse().expect("a policy");
+    assert!(former(&disk), "{}", text(&disk));
+    for (rules, follows) in [
+        ("single,read_locality=spread", Some("gold")),
+        ("single,read_locality=spread,bytes_limit=1MiB/s", None),
+        ("single", None),
+    ] {
+        disk.record.policy = rules.parse().expect("a policy");
+        disk.record.follows = follows.map(str::to_owned);
+        assert!(!former(&disk), "{rules}");
+        let read = ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9));
+        let read = read.expect("it makes sense").record;
+        assert_eq!((read.policy, read.follows), (disk.record.policy, disk.record.follows.clone()));
+    }
 }

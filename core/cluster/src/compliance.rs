@@ -1,0 +1,92 @@
+//! Whether a disk is as its policy says.
+//!
+//! Says it from records, the state of hosts, and what owners report. A disk is compliant when it tolerates what its policy asks for
+//! and has all that is asked for besides; it is moving when components on their way are all that it lacks, or it lacks nothing and
+//! components are on their way. Must never hold a rule of placement: what is owed stands in the record, as placement found it.
+
+use crate::disk::{DiskRecord, DiskState};
+use crate::domains;
+use crate::health::surroundings::Directory;
+use crate::status::{Condition, condition, missing};
+use crate::view::View;
+use crate::words::components;
+use placement::Policy;
+use std::collections::BTreeSet;
+
+/// Whether a disk is as its policy says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Compliance {
+    /// It is.
+    Compliant,
+    /// It is not: what it lacks, one phrase each, at least one.
+    NotCompliant(Vec<String>),
+    /// Components are on their way, and nothing else is lacking; what moves.
+    Moving(String),
+}
+
+impl Compliance {
+    /// As people read it: `compliant`, `moving`, `not compliant`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Compliance::Compliant => "compliant",
+            Compliance::NotCompliant(_) => "not compliant",
+            Compliance::Moving(_) => "moving",
+        }
+    }
+
+    /// What it lacks, or what moves.
+    pub fn causes(&self) -> Vec<String> {
+        match self {
+            Compliance::Compliant => Vec::new(),
+            Compliance::NotCompliant(causes) => causes.clone(),
+            Compliance::Moving(what) => vec![what.clone()],
+        }
+    }
+}
+
+/// Whether a disk is as its policy says; nothing while it is made or deleted.
+pub fn compliance(view: &View, disk: &DiskRecord, directory: Directory) -> Option<Compliance> {
+    if disk.state != DiskState::Active {
+        return None;
+    }
+    let (mut lacks, mut comes) = (Vec::new(), !disk.incoming.is_empty());
+    match condition(view, disk, directory) {
+        Condition::Whole => {}
+        Condition::Inaccessible => lacks.push("it cannot be used".to_owned()),
+        Condition::Reduced => {
+            let missing = missing(view, disk).len();
+            let count = disk.layout.component_count();
+            lacks.push(format!("{missing} of {} missing", components(count)));
+        }
+    }
+    // A copy that is on its way is owed until it has arrived.
+    let is_coming = |rule: &str| rule == "failures_to_tolerate" && comes && lacks.is_empty();
+    let owed: Vec<_> =
+        disk.debts.iter().filter(|debt| !is_coming(debt.rule)).map(ToString::to_string).collect();
+    lacks.extend(owed);
+    if !domains::to_move(view, disk, &BTreeSet::new()).is_empty() {
+        lacks.push("copies share a fault domain".to_owned());
+    }
+    lacks.extend(differences(view, disk));
+    comes |= disk.growth.is_some();
+    Some(match (lacks.is_empty(), comes) {
+        (false, _) => Compliance::NotCompliant(lacks),
+        (true, false) => Compliance::Compliant,
+        (true, true) if disk.incoming.is_empty() => Compliance::Moving("it grows".to_owned()),
+        (true, true) => Compliance::Moving(format!("{} on their way", components(disk.incoming.len()))),
+    })
+}
+
+/// The rules in which a disk is not as the named policy that it follows says.
+pub(crate) fn differences(view: &View, disk: &DiskRecord) -> Vec<String> {
+    let (Some(policy), Some(name)) = (view.followed(disk), &disk.follows) else { return Vec::new() };
+    let value = |policy: &Policy, rule| policy.get(rule).unwrap_or_default();
+    let differs = policy.differences(&disk.policy).map(|rule| {
+        let (wanted, got) = (value(policy, rule.name), value(&disk.policy, rule.name));
+        format!("policy {name} asks for {}={wanted}, the disk has {got}", rule.name)
+    });
+    differs.collect()
+}
+
+#[cfg(test)]
+mod tests;

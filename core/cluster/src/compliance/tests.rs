@@ -1,0 +1,129 @@
+//! Compliance and following of disks in small clusters.
+
+use super::*;
+use crate::disk::{Incoming, Reason};
+use crate::following::{Following, following};
+use crate::testing::{cluster, counting_from, node, policy};
+use base::{ComponentId, DeviceId};
+use layout::Component;
+
+fn causes(view: &View, id: u128) -> (&'static str, String) {
+    let found = compliance(view, view.disk(id), Directory::Reachable).expect("it is active");
+    (found.name(), found.causes().join("; "))
+}
+
+#[test]
+fn a_disk_that_has_what_its_policy_asks_for_is_compliant() {
+    let mut view = cluster(3, 1);
+    view.add_disk(1, "default");
+    assert_eq!(causes(&view, 1), ("compliant", String::new()));
+    view.lose_host(2, 1);
+    view.lose_host(3, 1);
+    let (name, why) = causes(&view, 1);
+    assert_eq!(name, "not compliant");
+    assert!(why.contains("1 of 2 components missing") || why == "it cannot be used", "{why}");
+}
+
+#[test]
+fn a_debt_is_told_and_a_copy_on_its_way_makes_the_disk_move() {
+    let mut view = cluster(1, 1);
+    let disk = view.add_disk(1, "default,force_provisioning=on");
+    let (name, why) = causes(&view, 1);
+    assert_eq!(name, "not compliant");
+    assert!(why.contains("failures_to_tolerate"), "{why}");
+    let mut view = cluster(2, 1);
+    let single = view.add_disk(2, "single");
+    let spare = (1..=2)
+        .map(|host| host * 10 + 1)
+        .find(|id| single.layout.components().all(|(_, one)| one.device.0 != *id));
+    let device = DeviceId(spare.expect("another host has one"));
+    let (_, seat) = single.layout.components().next().expect("it has one");
+    let component = Component { id: ComponentId(900), device, ..*seat };
+    let one = Incoming { place: 0, component, replaces: Some(seat.id), reason: Reason::Evacuation };
+    let moving = single.begin_incoming(&[(node(device.0 / 10), one)]).expect("it fits").record;
+    view.disks.insert(moving.id, moving);
+    assert_eq!(causes(&view, 2), ("moving", "1 component on their way".to_owned()));
+    assert_ne!(disk.id, single.id);
+}
+
+#[test]
+fn a_changed_policy_reaches_its_disks_where_its_rules_change_at_once() {
+    let mut view = cluster(3, 1);
+    let mut disk = view.add_disk(1, "default");
+    disk.follows = Some("gold".to_owned());
+    view.disks.insert(disk.id, disk.clone());
+    let spaces = view.spaces();
+    let check = |rules: &str, expected: &str| {
+        let policy = policy(rules);
+        let found = following(&disk, &policy, &spaces);
+        assert_eq!(found.name(), expected, "{rules}: {found:?}");
+        let changed = disk.change_rules(&policy, disk.follows.clone(), &spaces);
+        match &found {
+            Following::Waiting => {
+                let after = changed.expect("it changes at once").record;
+                assert_eq!(following(&after, &policy, &spaces), Following::Done);
+                assert_eq!((after.policy, after.layout.clone()), (policy, disk.layout.clone()));
+                assert_eq!(after.space_reservation, policy.space_reservation);
+            }
+            Following::Refused(cause) => {
+                assert_eq!(Some(cause.as_str()), found.cause());
+                assert_eq!(changed.expect_err("it is refused").to_string(), *cause);
+            }
+            Following::Done | Following::Moving => {}
+        }
+        found.cause().unwrap_or_default().to_owned()
+    };
+    check("default", "done");
+    check("default,iops_limit=100,bytes_limit=1MiB/s,read_locality=spread,checksum=off", "waiting");
+    check("default,space_reservation=100", "waiting");
+    let cause = check("default,failures_to_tolerate=2", "refused");
+    assert!(
+        cause
+            .contains("failures_to_tolerate cannot change from 1 to 2 on a disk in use yet: it needs copies"),
+        "{cause}"
+    );
+    let cause = check("default,stripes=2,iops_limit=100", "refused");
+    assert!(
+        cause.contains("stripes cannot change from auto to 2") && cause.contains("another layout"),
+        "{cause}"
+    );
+    view.policies.insert("gold".to_owned(), policy("default,stripes=2"));
+    let (name, why) = causes(&view, 1);
+    assert_eq!((name, why.as_str()), ("not compliant", "policy gold asks for stripes=2, the disk has auto"));
+}
+
+#[test]
+fn a_reservation_changes_only_where_there_is_room() {
+    let mut view = cluster(3, 1);
+    let disk = view.add_disk(1, "default");
+    for host in view.hosts.values_mut() {
+        host.devices[0].free_bytes = 1 << 30;
+    }
+    let spaces = view.spaces();
+    let refused = disk.change_rules(&policy("default,space_reservation=100"), None, &spaces);
+    assert!(refused.is_err(), "10 GiB are not free");
+    let forced =
+        disk.change_rules(&policy("default,space_reservation=100,force_provisioning=on"), None, &spaces);
+    let forced = forced.expect("it is a debt").record;
+    assert_eq!(forced.space_reservation, disk.space_reservation);
+    assert!(forced.debts.iter().any(|debt| debt.rule == "space_reservation"), "{:?}", forced.debts);
+    // New components of the disk reserve what the others do, whyever they come.
+    let reserved = view.add_disk(2, "default");
+    let mut all = cluster(3, 1);
+    all.disks = view.disks.clone();
+    let changed =
+        reserved.change_rules(&policy("default,space_reservation=50"), None, &all.spaces()).expect("room");
+    assert!(changed.update.iter().all(|(_, one)| one.reservation * 2 == one.size), "{:?}", changed.update);
+    let mut ids = counting_from(950);
+    let copies = changed.record.with_policy(
+        &policy("default,failures_to_tolerate=2,space_reservation=50"),
+        &all.spaces(),
+        &all.nodes(),
+        &mut ids,
+        1,
+    );
+    let copies = copies.expect("a third host is there");
+    assert!(
+        !copies.create.is_empty() && copies.create.iter().all(|(_, one)| one.reservation * 2 == one.size)
+    );
+}

@@ -1,0 +1,143 @@
+//! Rules of disks that change while guests use them: on their own, and with the named policy that they follow.
+//!
+//! Each change is one compare-and-set of the disk's record; hosts take it from there. `core/cluster` says what changes at once, and why
+//! the rest does not. Must hold no rule of its own.
+
+use super::Cluster;
+use super::change::{objection, restless, unknown};
+use crate::directory::shared::record::ClusterDisk;
+use crate::events::Kind;
+use crate::limits::{FOLLOW_PERIOD, SIZE_POLL};
+use ::cluster::{Following, following};
+use api::types::FollowerView;
+use base::DiskId;
+use failure::Failure;
+use placement::Policy;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How often a change is tried again that another one came before.
+const ATTEMPTS: usize = 20;
+
+/// The rules of a disk, and the named policy that they come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    /// The rules.
+    pub policy: Policy,
+    /// The named policy that the disk follows; none where it has rules of its own.
+    pub follows: Option<String>,
+}
+
+impl Cluster {
+    /// Gives a disk the rules that `wanted` makes of its present ones. Says which rules are other than before.
+    ///
+    /// # Errors
+    /// What `wanted` says; or when a rule cannot be kept, or does not change while the disk is in use.
+    pub async fn change_rules(
+        &self,
+        id: DiskId,
+        wanted: impl Fn(&Rules) -> Result<Rules, Failure>,
+    ) -> Result<(), Failure> {
+        for _ in 0..ATTEMPTS {
+            let disk = self.changeable(id).await?;
+            let record = &disk.record;
+            let before = Rules { policy: record.policy, follows: record.follows.clone() };
+            let Rules { policy, follows } = wanted(&before)?;
+            if (policy, &follows) == (record.policy, &record.follows) {
+                return Ok(());
+            }
+            let changed = record.change_rules(&policy, follows, &self.spaces().await?).map_err(|why| {
+                let failure = objection(why);
+                Failure { error: format!("disk {}: {}", record.name, failure.error), ..failure }
+            })?;
+            let next = disk.with(changed.record);
+            let committed = self.commit_disk(next, record.version).await;
+            if let Some(next) = committed.map_err(|_| unknown(&record.name))? {
+                return Ok(self.tell_disk(&next).await?);
+            }
+            tokio::time::sleep(SIZE_POLL).await;
+        }
+        Err(restless(id))
+    }
+
+    /// How far the disks are that follow a policy, by name.
+    pub fn followers(&self, name: &str, policy: &Policy) -> Vec<FollowerView> {
+        let view = self.view();
+        let spaces = view.spaces(|_| true);
+        let follow = view.disks.values().filter(|disk| disk.record.follows.as_deref() == Some(name));
+        let follower = |disk: &Arc<ClusterDisk>| {
+            let found = following(&disk.record, policy, &spaces);
+            let (state, cause) = (found.name().to_owned(), found.cause().map(str::to_owned));
+            FollowerView { disk: disk.record.name.clone(), state, cause }
+        };
+        let mut all: Vec<FollowerView> = follow.map(follower).collect();
+        all.sort_by(|a, b| a.disk.cmp(&b.disk));
+        all
+    }
+
+    /// Has disks follow their policies until the engine is gone; the host that decides what needs no owner does it.
+    pub(super) async fn keep_following(self: Arc<Cluster>) {
+        let mut changed = self.revision.subscribe();
+        let mut told = BTreeMap::new();
+        loop {
+            if self.state().await.is_err() {
+                return;
+            }
+            let decides = {
+                let keeper = self.keeper();
+                keeper.away_since.is_none() && keeper.coordinator() == Some(self.me)
+            };
+            if decides && let Err(failure) = self.follow_once(&mut told).await {
+                tracing::debug!("{failure}");
+            }
+            let _ = tokio::time::timeout(FOLLOW_PERIOD, changed.changed()).await;
+            tokio::time::sleep(SIZE_POLL).await;
+        }
+    }
+
+    /// Changes the disks that wait for the rules of their policies, the smallest first; tells once of each that is refused.
+    async fn follow_once(&self, told: &mut BTreeMap<DiskId, String>) -> Result<(), Failure> {
+        let view = self.view();
+        let policies = &view.records.policies;
+        let mut behind: Vec<(&Arc<ClusterDisk>, &str, Policy)> = view
+            .disks
+            .values()
+            .filter_map(|disk| {
+                let entry = policies.get(disk.record.follows.as_ref()?)?;
+                (disk.record.policy != entry.policy).then_some((disk, entry.name.as_str(), entry.policy))
+            })
+            .collect();
+        told.retain(|id, _| behind.iter().any(|(disk, ..)| disk.record.id == *id));
+        if behind.is_empty() {
+            return Ok(());
+        }
+        behind.sort_by_key(|(disk, ..)| disk.record.size);
+        let spaces = self.spaces().await?;
+        for (disk, name, policy) in behind {
+            let id = disk.record.id;
+            match following(&disk.record, &policy, &spaces) {
+                Following::Done | Following::Moving => {}
+                Following::Refused(cause) => {
+                    if told.insert(id, cause.clone()).as_ref() != Some(&cause) {
+                        self.log(id, Kind::DiskChanged, format!("it does not follow policy {name}: {cause}"));
+                    }
+                }
+                Following::Waiting => {
+                    let follows = Some(name.to_owned());
+                    let is_same = |now: &Rules| now.follows == follows;
+                    let wanted = |now: &Rules| {
+                        let next = Rules { policy, follows: now.follows.clone() };
+                        Ok(if is_same(now) { next } else { now.clone() })
+                    };
+                    self.change_rules(id, wanted).await?;
+                    self.log(
+                        id,
+                        Kind::DiskChanged,
+                        format!("it has the rules of policy {name}: {}", policy.short()),
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+}
