@@ -5,7 +5,7 @@
 //! its level beyond what one of its hosts understands.
 
 use base::HostId;
-use placement::{Policy, ReadLocality};
+use placement::{Method, Policy, ReadLocality};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -22,7 +22,7 @@ impl Level {
         if number == 0 { None } else { Some(Level(number)) }
     }
 
-    /// The level from which on policies have limits of bytes and `read_locality=auto`, and disks follow named policies.
+    /// The level from which on disks may have parity, policies have limits of bytes and `read_locality=auto`, and disks follow named policies.
     pub const LIMITS: Level = Level(3);
 
     /// Its number.
@@ -65,11 +65,12 @@ impl Level {
     /// # Errors
     /// The first such rule.
     pub fn check(self, policy: &Policy) -> Result<(), TooEarly> {
-        let rule = match (policy.bytes_limit, policy.read_locality) {
+        let rule = match (policy.method, policy.bytes_limit, policy.read_locality) {
             _ if self >= Level::LIMITS => return Ok(()),
-            (Some(_), _) => "bytes_limit",
-            (None, ReadLocality::Auto) => "read_locality=auto",
-            (None, ReadLocality::Spread | ReadLocality::Local) => return Ok(()),
+            (Method::Parity, ..) => "method=parity",
+            (Method::Mirror, Some(_), _) => "bytes_limit",
+            (Method::Mirror, None, ReadLocality::Auto) => "read_locality=auto",
+            (Method::Mirror, None, ReadLocality::Spread | ReadLocality::Local) => return Ok(()),
         };
         Err(TooEarly { rule, level: self })
     }
@@ -206,6 +207,8 @@ mod tests {
         check(2, "single", "spread", Some("read_locality=auto"));
         check(2, "single,read_locality=local", "local", None);
         check(2, "single,read_locality=spread,bytes_limit=1MiB/s", "spread", Some("bytes_limit"));
+        check(2, "default,method=parity,read_locality=spread", "spread", Some("method=parity"));
+        check(3, "default,method=parity", "auto", None);
         check(3, "single,bytes_limit=1MiB/s", "auto", None);
         check(4, "default", "auto", None);
     }
