@@ -33,6 +33,7 @@ mod monitoring;
 mod nbd;
 mod operate;
 mod overdue;
+mod parity;
 mod rebuild;
 mod refusals;
 mod repair;

@@ -1,0 +1,154 @@
+//! Disks of rows with parity on real hosts: RAID-5 on three and on four, RAID-6 on six. Hosts are killed under a load that verifies.
+
+use super::cluster::{Cluster, assert_verified, verified_load};
+use super::repair::stamped;
+use super::tools::{run, said};
+use base::units::{KIB, MIB};
+
+const RAID5: &str = "default,method=parity,stripes=1";
+const RAID6: &str = "default,failures_to_tolerate=2,method=parity,stripes=1";
+
+impl Cluster {
+    /// A disk with parity; gives its hosts.
+    fn with_parity(&self, name: &str, size: &str, policy: &str) -> Vec<String> {
+        self.json("a", &["disk", "create", name, size, "--policy", policy, "--share"]);
+        self.attach_soon("a", name);
+        self.holders("a", name)
+    }
+}
+
+/// What is written in all sizes and shapes reads the same with every host lost in turn, and from where it was not written.
+#[test]
+fn what_is_written_reads_the_same_without_any_one_host() {
+    let cluster = Cluster::start(4);
+    let holders = cluster.with_parity("web", "24MiB", RAID5);
+    assert_eq!(holders, ["a", "b", "c", "d"]);
+    let shown = said(&cluster.cli("a", &["disk", "show", "web"]));
+    assert!(shown.contains("RAID-5 3+1"), "{shown}");
+    let mut expected = vec![0u8; 24 * MIB as usize];
+    let mut client = cluster.attach("a", "web");
+    let writes: [(u64, u64); 9] = [
+        (0, 4 * KIB),
+        (64 * KIB - 512, 1024),
+        (192 * KIB, 192 * KIB),
+        (3 * MIB - 4 * KIB, 3 * MIB + 8 * KIB),
+        (10 * MIB + 512, 7 * KIB),
+        (12 * MIB, 6 * MIB),
+        (20 * MIB + 60 * KIB, 8 * KIB),
+        (23 * MIB, MIB),
+        (4 * KIB, 200 * KIB),
+    ];
+    let put = |client: &mut super::nbd::Client, expected: &mut Vec<u8>, number: u64, at: u64, len: u64| {
+        let bytes: Vec<u8> = (0..len).map(|byte| (byte / 7 + at + number * 31) as u8).collect();
+        client.write(at, &bytes).expect("it writes");
+        expected[at as usize..(at + len) as usize].copy_from_slice(&bytes);
+    };
+    for (number, (at, len)) in (0..).zip(writes) {
+        put(&mut client, &mut expected, number, at, len);
+    }
+    client.trim(13 * MIB, 2 * MIB as u32).expect("it trims");
+    expected[13 * MIB as usize..15 * MIB as usize].fill(0);
+    drop(client);
+    for (number, victim) in (10..).zip(["b", "c", "d"]) {
+        cluster.order("kill", victim);
+        let mut client = cluster.attach("a", "web");
+        let read_all = |client: &mut super::nbd::Client| -> Vec<u8> {
+            (0..24).flat_map(|part| client.read(part * MIB, MIB as u32).expect("it reads")).collect()
+        };
+        assert!(read_all(&mut client) == expected, "without {victim} it reads otherwise");
+        put(&mut client, &mut expected, number, number * MIB + 100 * KIB, 900 * KIB);
+        put(&mut client, &mut expected, number, number * 8 * KIB, 4 * KIB);
+        assert!(read_all(&mut client) == expected, "what was written without {victim} reads otherwise");
+        drop(client);
+        cluster.order("start", victim);
+        cluster.wait_until_on("a", "web", &["a", "b", "c", "d"]);
+    }
+    // The host that owned it goes, and another one serves.
+    cluster.order("kill", "a");
+    let mut client = cluster.attach_soon("b", "web");
+    for part in 0..24 {
+        let found = client.read(part * MIB, MIB as u32).expect("it reads");
+        assert!(found == expected[(part * MIB) as usize..((part + 1) * MIB) as usize], "part {part}");
+    }
+}
+
+#[test]
+fn raid_5_survives_a_host_that_is_killed_under_load_and_becomes_whole() {
+    let cluster = Cluster::start(4);
+    cluster.with_parity("web", "48MiB", RAID5);
+    for victim in ["c", "d"] {
+        let load = verified_load(&cluster.uri("a", "web"), 4);
+        cluster.wait_for_load("a", "web");
+        cluster.order("kill", victim);
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        cluster.order("start", victim);
+        assert_verified(load);
+        cluster.wait_until_on("a", "web", &["a", "b", "c", "d"]);
+    }
+    run(
+        "qemu-img",
+        &["compare", "-f", "raw", "-F", "raw", &cluster.uri("a", "web"), &cluster.uri("d", "web")],
+    );
+}
+
+#[test]
+fn raid_6_survives_two_hosts_that_are_killed_under_load() {
+    let cluster = Cluster::start(6);
+    let holders = cluster.with_parity("web", "48MiB", RAID6);
+    assert_eq!(holders.len(), 6);
+    let load = verified_load(&cluster.uri("a", "web"), 6);
+    cluster.wait_for_load("a", "web");
+    cluster.order("kill", "e");
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    cluster.order("kill", "f");
+    assert_verified(load);
+    let mut client = cluster.attach("b", "web");
+    client.write(40 * MIB, &stamped(7)).expect("it writes");
+    assert!(client.read(40 * MIB, 4096) == Ok(stamped(7)));
+    drop(client);
+    for host in ["e", "f"] {
+        cluster.order("start", host);
+    }
+    cluster.wait_until_on("a", "web", &["a", "b", "c", "d", "e", "f"]);
+}
+
+/// What a lost host had is made anew on another one, at the same place of the rows.
+#[test]
+fn what_a_lost_host_had_is_made_anew_on_another() {
+    let cluster = Cluster::start(5);
+    cluster.set("repair-delay", "2s");
+    let holders = cluster.with_parity("web", "24MiB", RAID5);
+    let all = ["a", "b", "c", "d", "e"];
+    let spare = all.into_iter().find(|host| !holders.iter().any(|one| one == host)).expect("one is left");
+    let victim = holders.iter().rev().find(|host| *host != "a").expect("several hold it").clone();
+    let mut client = cluster.attach("a", "web");
+    for number in 0..384 {
+        client.write(number * 64 * KIB, &stamped(number)).expect("it writes");
+    }
+    drop(client);
+    cluster.order("kill", &victim);
+    let mut expected: Vec<&str> = holders.iter().map(String::as_str).filter(|one| *one != victim).collect();
+    expected.push(spare);
+    cluster.wait_until_on("a", "web", &expected);
+    // Another one goes: what is read now follows from what was made anew.
+    let next = expected.iter().find(|host| **host != "a" && **host != spare).expect("several hold it");
+    cluster.order("kill", next);
+    let mut client = cluster.attach("a", "web");
+    for number in 0..384 {
+        assert!(client.read(number * 64 * KIB, 4096) == Ok(stamped(number)), "block {number} differs");
+    }
+}
+
+#[test]
+fn a_policy_of_rows_that_the_hosts_cannot_meet_is_refused_with_the_way_out() {
+    let cluster = Cluster::start(3);
+    let refused = cluster.cli("a", &["disk", "create", "web", "24MiB", "--policy", RAID6]);
+    assert!(!refused.status.success());
+    let told = said(&refused);
+    assert!(told.contains('6') && told.contains("failures_to_tolerate"), "{told}");
+    let odd = "default,failures_to_tolerate=3,method=parity";
+    let told = said(&cluster.cli("a", &["disk", "create", "web", "24MiB", "--policy", odd]));
+    assert!(told.contains("failures_to_tolerate=1 or 2"), "{told}");
+    let holders = cluster.with_parity("web", "24MiB", RAID5);
+    assert_eq!(holders, ["a", "b", "c"], "2+1");
+}
