@@ -441,13 +441,13 @@ const SELDOM_NOTICED: &[(Rule, u64, &str)] = &[
     (Rule::MendOlderAnchor, 564, "bad-sectors bad-pages renewals"),
     (Rule::KeepLostSlot, 4296, "held-back bad-sectors bad-pages renewals"),
     (Rule::LeaveAfterLastRecord, 1713, "renewals"),
-    (Rule::FoldInOneBatch, 19, "held-back renewals holding"),
+    (Rule::FoldInOneBatch, 3, "held-back bad-pages renewals holding"),
     (Rule::ReplayEnds, 3, "held-back bad-pages renewals holding"),
     (Rule::CarryHeld, 1, "bad-pages renewals holding"),
-    (Rule::KeepPromotedId, 1, "bad-pages renewals holding"),
+    (Rule::KeepPromotedId, 2, "bad-pages renewals holding"),
     (Rule::KeepUntilDecided, 2, "bad-pages renewals holding"),
     (Rule::KeepPromisedSpace, 3, "held-back bad-pages renewals holding"),
-    (Rule::RewriteOvertaken, 74, "held-back renewals holding"),
+    (Rule::RewriteOvertaken, 189, "held-back renewals holding"),
 ];
 
 #[test]

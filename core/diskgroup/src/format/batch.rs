@@ -910,6 +910,80 @@ mod tests {
         }
     }
 
+    /// The bytes of `docs/formats/disk-group.md`, kinds 11 to 15 and an entry of a layer.
+    #[test]
+    fn records_about_layers_have_the_bytes_of_the_format() {
+        let (component, location) =
+            (ComponentId(0x0807_0605_0403_0201), ExtentLocation { member: 2, extent: 0x99 });
+        let id = WriteId { epoch: 0x11, sequence: 0x22 };
+        let origin = Origin::Guest(RequestTag(0x5afe));
+        let named = LayerBlocks {
+            member: 2,
+            component,
+            part: 0x03_0405,
+            layer: 7,
+            block: 16,
+            count_less_one: 15,
+            through: id,
+        };
+        let (part, layer, block, checksums) = (0x03_0405, 7, 16, smallvec::smallvec![0xaabb_ccdd]);
+        let entry =
+            WindowEntry { id, part, layer: 255, block, count: 2, is_trim: false, tag: RequestTag(0x5afe) };
+        let records = [
+            Record::Hold { component, part, layer, location, block, id, origin, checksums },
+            Record::HoldTrim {
+                component,
+                part,
+                layer,
+                location,
+                block,
+                count_less_one: 15,
+                id,
+                origin: Origin::Copy,
+            },
+            Record::Promote(named),
+            Record::End(LayerBlocks { layer: 255, ..named }),
+            Record::HoldDamaged { component, part, layer, location, block, id, checksum: 0xaabb_ccdd },
+            Record::Entry { member: 2, component, entry },
+        ];
+        let change = |layer: &str| format!("0102030405060708 050403{layer} 11000000 2200000000000000");
+        let tag = "fe5a000000000000";
+        let expected = [
+            format!("0b 02 10 00 99000000 {} {tag} ddccbbaa", change("07")),
+            format!("8c 02 10 0f 99000000 {}", change("07")),
+            format!("0d 02 10 0f 00000000 {}", change("07")),
+            format!("0e 02 10 0f 00000000 {}", change("ff")),
+            format!("0f 02 10 00 99000000 {} ddccbbaa", change("07")),
+            format!("09 02 10 01 00000000 {} {tag}", change("ff")),
+        ];
+        for (record, expected) in records.iter().zip(expected) {
+            let mut w = Writer::default();
+            record.encode(&mut w);
+            let hex: String = w.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(hex, expected.replace(' ', ""), "{record:?}");
+        }
+        assert_eq!(encoded_and_read(&records), records);
+    }
+
+    fn encoded_and_read(records: &[Record]) -> Vec<Record> {
+        let (header, bytes) = encoded(records, 1);
+        header.decode_records(&bytes).expect("it verifies")
+    }
+
+    #[test]
+    fn the_content_is_no_layer_that_holds() {
+        let (header, bytes) = encoded(&samples(), 1);
+        let hold =
+            samples().iter().position(|record| matches!(record, Record::Hold { .. })).expect("there is one");
+        let mut before = Writer::default();
+        samples()[..hold].iter().for_each(|record| record.encode(&mut before));
+        let mut damaged = bytes.clone();
+        damaged[HEADER_SIZE + before.len() + 8 + 8 + 3] = 0;
+        checksum::seal(&mut damaged, SEAL_AT);
+        let found = header.decode_records(&damaged);
+        assert_eq!(found, Err(FormatError::Damaged("a record holds the content itself")));
+    }
+
     #[test]
     fn any_flipped_byte_breaks_a_header_without_copy() {
         let (header, bytes) = encoded(&samples(), 1);

@@ -85,7 +85,7 @@ impl Group {
     /// Up to where a round writes held blocks again: an eighth of the log, or as much as there is room for, but the oldest batch that holds any in
     /// any case. For that, guests leave room.
     fn carry_boundary(&self, boundary: BatchStart) -> u64 {
-        let eighth = self.log.start_at_or_after(self.log.tail() + self.log.blocks() / 8, boundary);
+        let eighth = self.log.start_at_or_after(self.round_start() + self.log.blocks() / 8, boundary);
         let boundary = boundary.position.min(eighth.position);
         let room = self.log.free_blocks().saturating_sub(self.carry_reserve()) / 2;
         let positions = self.held.positions_before(boundary);
@@ -224,7 +224,7 @@ impl Group {
     fn is_out_of_room(&self) -> bool {
         let is_quiet = !self.buffer.is_writing() && self.buffer.is_empty();
         let oldest = self.held.oldest().map(|oldest| self.log.start_of(oldest).position);
-        is_quiet && oldest.is_none_or(|oldest| oldest > self.log.tail())
+        is_quiet && oldest.is_none_or(|oldest| oldest > self.round_start())
     }
 }
 

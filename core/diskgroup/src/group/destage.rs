@@ -51,8 +51,13 @@ impl Group {
         }
     }
 
+    /// Where the part of the log begins that no round has taken.
+    pub(super) fn round_start(&self) -> u64 {
+        self.log.tail().max(self.destaging.reached())
+    }
+
     fn begin_round(&mut self) {
-        let tail = self.log.tail().max(self.destaging.reached());
+        let tail = self.round_start();
         // A tail that stays because its move would gain too little: who waits for room has the rest destaged, which gains more.
         let may_gain = self.destaging.is_held() || !self.held.is_empty();
         let wants_room = may_gain && self.waits_for_log();
