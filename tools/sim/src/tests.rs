@@ -214,6 +214,11 @@ const MUTANTS_NOTICED: &[(replication::Rule, u64, &str)] = &[
     (replication::Rule::ReadUnderStandInLeases, 630, "double-losses stand-ins=1000"),
     (replication::Rule::UndoVoidFirst, 1271, "double-losses stand-ins=1000 hangs=104"),
     (replication::Rule::TellLeavingNothing, 108, "watchers large-copies hangs=312"),
+    (replication::Rule::RowDecides, 1, "parity=2"),
+    (replication::Rule::DropWithTooFew, 22, "parity=2"),
+    (replication::Rule::DecodeFromActive, 2, "parity=2"),
+    (replication::Rule::KeepEnough, 1, "parity=2"),
+    (replication::Rule::KeepReplaced, 10, "parity=2"),
 ];
 
 /// What hosts kept and components promised is enough to go on from, and each rule of it is needed.
