@@ -4,20 +4,20 @@
 //! (invariant 2); it promises a greater epoch only when the grant of the owner before has run out or was given back, by
 //! this node's clock (invariant 11); and what an older session began is over before a newer one is told what stands here.
 
+mod store;
 #[cfg(test)]
 mod tests;
 
 use crate::limits;
 use crate::rules::Rule;
-use base::request::{Buffers, Pieces, StatusRun};
 use base::rules::Rules;
 use base::{ComponentId, Instant, NodeId, WriteId};
 use rustc_hash::FxHashMap;
 use slab::Slab;
-use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use wire::{Answer, Entry, EntryKind, NewComponent, PartVersions, Refusal, Request, layer};
+pub use store::{Store, Stored};
+use wire::{Answer, Refusal, Request, layer};
 
 /// Who asks: a node, and which incarnation of the channel from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,139 +31,6 @@ pub struct Caller {
 /// Names a store that is under way; comes back with its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreOp(pub u32);
-
-/// What a disk group shall do.
-#[derive(Debug, Clone)]
-pub enum Store {
-    /// Tell what the component promised, and its window.
-    State,
-    /// Promise an epoch.
-    Promise {
-        /// Which.
-        epoch: u32,
-    },
-    /// Write whole blocks.
-    Write {
-        /// The write's id.
-        id: WriteId,
-        /// What it is for.
-        kind: EntryKind,
-        /// Which MiB of the component.
-        part: u32,
-        /// Which layer of it.
-        layer: u8,
-        /// First block.
-        block: u16,
-        /// The blocks.
-        data: Buffers,
-        /// CRC-32C of each.
-        checksums: SmallVec<[u32; 2]>,
-    },
-    /// Make blocks read as zeroes; none: a mark.
-    Trim {
-        /// As for a write.
-        id: WriteId,
-        /// As for a write.
-        kind: EntryKind,
-        /// As for a write.
-        part: u32,
-        /// As for a write. A mark of a layer whose changes are undecided drops the change with its id.
-        layer: u8,
-        /// As for a write.
-        block: u16,
-        /// Blocks.
-        count: u16,
-    },
-    /// Read blocks.
-    Read {
-        /// Which MiB of the component.
-        part: u32,
-        /// First block.
-        block: u16,
-        /// Blocks.
-        count: u16,
-        /// Whether they are compared with their checksums.
-        verify: bool,
-    },
-    /// Everything up to here is decided; to be stable soon, or when answered.
-    Settle {
-        /// The greatest such id.
-        watermark: WriteId,
-        /// What has an id of this epoch or later has happened.
-        from_epoch: u32,
-        /// Whether to answer when it is stable; else at once.
-        stable: bool,
-    },
-    /// The window need not be kept up to here, though the watermark stays where it is.
-    Forget {
-        /// The greatest such id.
-        through: WriteId,
-    },
-    /// Tell what was changed.
-    Changed {
-        /// After this id.
-        since: WriteId,
-        /// From this part on.
-        from_part: u32,
-    },
-    /// Tell what is allocated.
-    Allocation {
-        /// The first part.
-        part: u32,
-        /// Parts.
-        count: u16,
-    },
-    /// Make the component.
-    Create(NewComponent),
-    /// Replace its record.
-    Update(NewComponent),
-    /// Delete it.
-    Delete,
-}
-
-impl Store {
-    /// Whether it writes what another copy has.
-    pub fn is_of_copy(&self) -> bool {
-        matches!(self, Store::Write { kind: EntryKind::Copy, .. } | Store::Trim { kind: EntryKind::Copy, .. })
-    }
-}
-
-/// How a store ended.
-#[derive(Debug, Clone)]
-pub enum Stored {
-    /// It is done.
-    Done {
-        /// Back-pressure of the group, 0..=255.
-        congestion: u8,
-    },
-    /// What the component is.
-    State {
-        /// The epoch that it promised.
-        promised: u32,
-        /// Its watermark.
-        watermark: WriteId,
-        /// Its window, by id.
-        window: Vec<Entry>,
-    },
-    /// What was read.
-    Data {
-        /// Bytes and holes.
-        pieces: Pieces,
-        /// CRC-32C of the blocks in bytes.
-        checksums: SmallVec<[u32; 2]>,
-    },
-    /// What was changed.
-    Changed {
-        /// By part.
-        parts: Vec<PartVersions>,
-        /// Where to go on.
-        next: Option<u32>,
-    },
-    /// What is allocated of the parts.
-    Allocation(Vec<StatusRun>),
-    /// It is not done.
-    Failed(Refusal),
-}
 
 /// What the components want done.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use super::*;
 use base::rules::Rules;
 use base::{DeviceId, DiskId, HostId};
+use wire::NewComponent;
 
 /// Components, and a group that carries out at once what is stored: a component is there once it is made, until it is deleted.
 struct Bench {

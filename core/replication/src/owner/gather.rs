@@ -3,23 +3,20 @@
 //! Who asks holds the range's lock, so that all that is read is of one moment. A member is asked for its own part; where one cannot give
 //! that, as many others are asked as rows have data units, and what is wanted follows from these (`layout::code`).
 
-use super::Owner;
-use super::asked::{Asked, Data, Step, Unanswered};
+use super::asked::Data;
 use super::copy::CopyWork;
-use super::member::{At, Member};
+use super::member::At;
 use super::member_set::MemberSet;
 use super::rows::{bytes_in, row_of};
 use super::work::{ChangeWork, Key, ReadWork};
 use crate::locks::Range;
-use crate::rules::Rule;
 use base::Pool;
 use base::checksum::crc32c;
 use base::request::{Piece, Pieces};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION};
-use layout::code::{self, PARITY_MAX, UNITS_MAX};
+use layout::code::{self, UNITS_MAX};
 use layout::{Code, Unit};
 use smallvec::SmallVec;
-use wire::{Refusal, Request};
 
 const BLOCK: usize = BLOCK_SIZE as usize;
 
@@ -54,13 +51,13 @@ pub(crate) struct Gather {
     pub(crate) place: u16,
     pub(crate) range: Range,
     /// The positions that are wanted.
-    wanted: MemberSet,
+    pub(crate) wanted: MemberSet,
     /// Members that are not asked, or cannot give what they were asked for.
-    except: MemberSet,
-    is_damaged: bool,
-    found: Found,
-    outstanding: u8,
-    wanted_by: GatherFor,
+    pub(crate) except: MemberSet,
+    pub(crate) is_damaged: bool,
+    pub(crate) found: Found,
+    pub(crate) outstanding: u8,
+    pub(crate) wanted_by: GatherFor,
 }
 
 impl Gather {
@@ -89,7 +86,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    fn positions(&self) -> MemberSet {
+    pub(crate) fn positions(&self) -> MemberSet {
         (0..UNITS_MAX as u8).filter(|position| self.of[usize::from(*position)].is_some()).collect()
     }
 
@@ -101,13 +98,18 @@ impl Found {
         });
     }
 
+    /// A position was read, or put together.
+    pub(crate) fn put(&mut self, position: u8, data: Data) {
+        self.of[usize::from(position)] = Some(data);
+    }
+
     /// What a position has, which is there.
     pub(crate) fn take(&mut self, position: u8) -> Data {
         self.of[usize::from(position)].take().expect("what was wanted was found")
     }
 
     /// What a position has, put together from what was read of others. None if memory is short.
-    fn decode(&self, code: Code, position: u8, pool: &Pool) -> Option<Data> {
+    pub(crate) fn decode(&self, code: Code, position: u8, pool: &Pool) -> Option<Data> {
         let mut data = Data { pieces: Pieces::new(), checksums: SmallVec::new() };
         let blocks = usize::from(self.range.count);
         let mut block = 0;
@@ -167,115 +169,5 @@ impl Found {
             first += count;
         }
         Some(())
-    }
-}
-
-impl Owner {
-    /// Begins to gather; who wanted it is told, at once if nothing can be asked.
-    pub(crate) fn gather(&mut self, gather: Gather) {
-        let key = self.gathers.insert(gather) as u32;
-        self.gather_on(key);
-    }
-
-    /// Asks for what is still needed, or ends.
-    fn gather_on(&mut self, key: u32) {
-        let gather = &self.gathers[key as usize];
-        let place = &self.places[usize::from(gather.place)];
-        let Some(code) = place.code else { return self.end_gather(key, Err(GatherFailure::Unreachable)) };
-        let found = gather.found.positions();
-        let missing = gather.wanted.without(found);
-        let mut sources: SmallVec<[(u8, u8); UNITS_MAX]> = SmallVec::new();
-        for position in (0..code.members()).filter(|position| !found.contains(*position)) {
-            sources.extend(self.source_at(gather, position).map(|member| (position, member)));
-        }
-        let have = found.iter().count();
-        let needed = usize::from(code.data());
-        let direct: SmallVec<[(u8, u8); UNITS_MAX]> =
-            sources.iter().copied().filter(|(position, _)| missing.contains(*position)).collect();
-        let asked = if missing.is_empty() || have >= needed {
-            return self.gathered(key, code);
-        } else if direct.len() == missing.iter().count() {
-            direct
-        } else if have + sources.len() >= needed {
-            sources.sort_by_key(|(position, _)| !missing.contains(*position));
-            sources.truncate(needed - have);
-            sources
-        } else {
-            let why = match gather.is_damaged {
-                true => GatherFailure::Damaged,
-                false => GatherFailure::Unreachable,
-            };
-            return self.end_gather(key, Err(why));
-        };
-        self.gathers[key as usize].outstanding = asked.len() as u8;
-        let Gather { place, range, .. } = self.gathers[key as usize];
-        let Range { part, block, count } = range;
-        for (_, member) in asked {
-            let at = At { place, member };
-            let (node, component) = (self.member(at).node, self.member(at).component);
-            let request = Request::Read { component, epoch: self.epoch, part, block, count, verify: true };
-            self.send(node, Asked::Step(Step::Gather { gather: key, at }), request);
-        }
-    }
-
-    /// The member to ask for what a position has.
-    fn source_at(&self, gather: &Gather, position: u8) -> Option<u8> {
-        let place = &self.places[usize::from(gather.place)];
-        let is_fit = |(index, one): &(u8, &Member)| {
-            one.position == position && one.is_open() && !gather.except.contains(*index)
-        };
-        let takes_any = !self.holds(Rule::DecodeFromActive);
-        let members = (0u8..).zip(&place.members).filter(|(_, one)| one.is_active() || takes_any);
-        members.filter(is_fit).min_by_key(|(_, one)| !one.is_prompt()).map(|(index, _)| index)
-    }
-
-    /// A member gave what it was asked for, or cannot.
-    pub(crate) fn gather_answered(&mut self, key: u32, at: At, answer: Result<Data, Unanswered>) {
-        let position = self.member(at).position;
-        let gather = &mut self.gathers[key as usize];
-        gather.outstanding -= 1;
-        match answer {
-            Ok(data) if data.is_intact() => gather.found.of[usize::from(position)] = Some(data),
-            Ok(_) | Err(Unanswered::Lost) => gather.except.insert(at.member),
-            Err(Unanswered::Refused(refusal)) => {
-                gather.except.insert(at.member);
-                match refusal {
-                    Refusal::Damaged => gather.is_damaged = true,
-                    Refusal::NotOpen => self.lost_session(at),
-                    Refusal::NoComponent | Refusal::DeviceLost => self.unreadable(at, refusal),
-                    _ => {}
-                }
-            }
-        }
-        if self.gathers.get(key as usize).is_some_and(|gather| gather.outstanding == 0) {
-            self.gather_on(key);
-        }
-    }
-
-    /// As much was read as is needed: the rest is put together from it.
-    fn gathered(&mut self, key: u32, code: Code) {
-        let Gather { found, wanted, .. } = &self.gathers[key as usize];
-        let missing = wanted.without(found.positions());
-        let decoded = missing.iter().map(|one| Some((one, found.decode(code, one, &self.settings.pool)?)));
-        let result = match decoded.collect::<Option<SmallVec<[(u8, Data); PARITY_MAX]>>>() {
-            Some(decoded) => {
-                let found = &mut self.gathers[key as usize].found;
-                decoded.into_iter().for_each(|(one, data)| found.of[usize::from(one)] = Some(data));
-                Ok(())
-            }
-            None => Err(GatherFailure::Memory),
-        };
-        self.end_gather(key, result);
-    }
-
-    fn end_gather(&mut self, key: u32, result: Result<(), GatherFailure>) {
-        let Gather { found, wanted_by, .. } = self.gathers.remove(key as usize);
-        let result = result.map(|()| found);
-        match wanted_by {
-            GatherFor::Change(key) => self.change_gathered(key, result),
-            GatherFor::Read(key) => self.read_gathered(key, result),
-            GatherFor::Copy(key) => self.copy_gathered(key, result),
-            GatherFor::Roll { at, attempt, roll } => self.roll_gathered(at, attempt, roll, result),
-        }
     }
 }

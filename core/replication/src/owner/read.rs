@@ -86,7 +86,9 @@ impl Owner {
             if !self.has_enough_open(place) {
                 return false;
             }
-            let gather = Gather::new(place, range, MemberSet::of(position), damaged, GatherFor::Read(key));
+            let mut gather =
+                Gather::new(place, range, MemberSet::of(position), damaged, GatherFor::Read(key));
+            gather.is_damaged = !damaged.is_empty();
             self.gather(gather);
             return true;
         };

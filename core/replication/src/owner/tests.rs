@@ -1040,7 +1040,7 @@ fn the_rule_for_reads_of_a_disk_in_use_changes_at_once() {
         let before = bench.count(1, "read");
         for part in 0..6 {
             let token = Token(1000 + u64::from(part));
-            bench.step(Input::Read { token, place: 0, part, block: 0, count: 1 });
+            bench.step(Input::Read { token, place: 0, part, block: 0, count: 1, unit: None });
         }
         bench.count(1, "read") - before
     };
