@@ -427,6 +427,9 @@ impl Group {
 
     /// A whole extent was written, to which the part has moved.
     pub(super) fn relocate_held(&mut self, component: ComponentId, part: u32, location: ExtentLocation) {
+        if self.held.is_empty() {
+            return;
+        }
         let Some(key) = self.components.key_of(component) else { return };
         self.held.relocate(key, part, location);
         self.overtake((key, part), 0..BLOCKS_PER_EXTENT as u16);
@@ -439,6 +442,9 @@ impl Group {
 
     /// The same, by the component's id.
     pub(super) fn overtake_content(&mut self, component: ComponentId, part: u32, blocks: Range<u16>) {
+        if self.held.is_empty() {
+            return;
+        }
         if let Some(key) = self.components.key_of(component) {
             self.overtake((key, part), blocks);
         }
