@@ -552,6 +552,11 @@ fn seeds_that_once_failed_pass() {
             "bad-sectors bad-pages renewals",
             "a component was made in the slot of one whose page was damaged: the next start found extents of nobody",
         ),
+        (
+            1554,
+            "bad-pages renewals holding",
+            "a copy came upon a row write that became content in the same batch: with that gone from the log, its region counted as older",
+        ),
     ];
     for (seed, features, story) in stories {
         let run = run_pinned(seed, of_one(features), None, STEPS);

@@ -86,7 +86,11 @@ impl Group {
             true => WriteId::default(),
             false => self.greatest_in_memory(location, &blocks),
         };
-        Change { id: id.max(in_log).max(in_memory), ..change }
+        // A row write that this copy shows to be decided, or a promotion on its way, becomes content just before it.
+        let held = self.held.of(component, part).map_or(&[][..], |held| held.entries());
+        let held = held.iter().filter(|entry| blocks.contains(&u16::from(entry.block)));
+        let held = held.map(|entry| entry.id).max().unwrap_or_default();
+        Change { id: id.max(in_log).max(in_memory).max(held), ..change }
     }
 
     /// The greatest version of the regions of these blocks, where the page that tells is in memory: as long as it is not written, a
