@@ -49,7 +49,11 @@ impl Node {
             return self.answer_requester(requester, Ok(Reply::Done), out);
         }
         self.disks[disk].outstanding += 1;
+        let is_held = !self.may_start(disk);
         let key = self.insert_request(requester, tag, disk, request, arrival);
+        if is_held {
+            self.requests[key as usize].admitted = Admitted::Held;
+        }
         self.start_request(key, out);
     }
 
@@ -133,7 +137,8 @@ impl Node {
     fn admit(&mut self, key: u32) -> bool {
         let (now, me) = (self.now, self.fabric.me().host);
         let state = &mut self.requests[key as usize];
-        let before = std::mem::replace(&mut state.admitted, Admitted::ByLimits);
+        let before = state.admitted;
+        state.admitted = if before == Admitted::Held { Admitted::Fully } else { Admitted::ByLimits };
         let (_, len) = range_of(&state.request);
         let moved = match &state.request {
             Request::Flush | Request::Status { .. } => 0,
@@ -147,7 +152,7 @@ impl Node {
             Requester::Peer { caller, .. } => caller.node.host,
             Requester::Surplus(_) => return true,
         };
-        if before == Admitted::No
+        if before != Admitted::ByLimits
             && !is_free
             && self.disks[disk].pace.admit(now, host, key, Cost::of(moved)) == Admission::Wait
         {
@@ -155,7 +160,11 @@ impl Node {
             return false;
         }
         self.requests[key as usize].admitted = Admitted::Fully;
-        let delay = if changes { congestion_delay(self.owner_congestion(disk)) } else { Duration::ZERO };
+        let delay = if changes && before != Admitted::Held {
+            congestion_delay(self.owner_congestion(disk))
+        } else {
+            Duration::ZERO
+        };
         if delay > Duration::ZERO {
             self.delay(key, now + delay);
         }
@@ -179,7 +188,7 @@ impl Node {
         while let Some(state) = self.disks.get_mut(disk)
             && let Some(key) = state.pace.take_next(now)
         {
-            self.requests[key as usize].admitted = Admitted::No;
+            self.requests[key as usize].admitted = Admitted::Held;
             self.start_request(key, out);
         }
         self.set_pace_alarm(disk);

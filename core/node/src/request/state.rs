@@ -26,6 +26,8 @@ pub(crate) enum Requester {
 pub(super) enum Admitted {
     /// Nothing yet.
     No,
+    /// Nothing; it waits for an owner, or did, and does not wait for congestion besides.
+    Held,
     /// The limits of its disk.
     ByLimits,
     /// The congestion of the components, too.
