@@ -159,7 +159,7 @@ impl Group {
             Origin::Copy => RequestTag::default(),
         };
         let entry = WindowEntry { id, part, layer, block: block as u8, count: 0, is_trim: true, tag };
-        let mark = Record::Entry { member: member as u8, component: record.id, entry };
+        let mark = Record::Entry { member, component: record.id, entry };
         self.buffer.push(mark, Some(op), Buffers::new());
         None
     }
