@@ -308,7 +308,7 @@ fn domains(view: &View, spaces: &[DeviceSpace], found: &mut Vec<Finding>) {
     let domains: BTreeSet<&str> =
         spaces.iter().filter(|space| space.in_service).map(DeviceSpace::domain_name).collect();
     let needed = |disk: &DiskRecord| disk.policy.domains_min();
-    let Some(copies) = view.disks.values().map(|disk| needed(disk)).max().filter(|most| *most > 1) else {
+    let Some(copies) = view.disks.values().map(needed).max().filter(|most| *most > 1) else {
         return;
     };
     let disks = view.disks.values().filter(|disk| needed(disk) == copies);
