@@ -11,6 +11,9 @@ use replication::{Roster, Standing};
 use std::collections::BTreeMap;
 use wire::{Answer, Request};
 
+/// A part of a place of a disk, and the inspections of what its members have there, by position.
+type Inspected = (DiskId, u16, u32, Vec<(u8, u64)>);
+
 impl World {
     /// No more faults: everything comes back.
     pub(crate) fn heal(&mut self) {
@@ -110,7 +113,7 @@ impl World {
         }
         let size = self.disks[0].layout.places().next().map_or(0, |(_, members)| members[0].size);
         let (mut token, parts) = (1, (size / base::units::EXTENT_SIZE) as u32);
-        let mut places: Vec<(DiskId, u16, u32, Vec<(u8, u64)>)> = Vec::new();
+        let mut places: Vec<Inspected> = Vec::new();
         for disk in self.directory.disks() {
             let (_, roster) = self.directory.get(disk).expect("just listed");
             for place in 0..roster.place_count() as u16 {

@@ -1,6 +1,8 @@
 //! A host of the cluster.
 
 use super::super::{Change, Entry};
+#[cfg(feature = "next-level")]
+use super::level::OURS;
 use super::level::unread;
 use super::{HOSTS, parsed, read};
 use ::cluster::{DeviceRecord, DeviceState, HostRecord, Leaving, Level, Maintenance, Mode, NodeRecord};
