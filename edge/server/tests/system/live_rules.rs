@@ -246,7 +246,7 @@ fn guests_read_from_the_copy_on_their_host() {
         cluster.json(host, &["disk", "set", "web", "read_locality=spread"]);
         let before = received(&cluster, host);
         for round in 0..500 {
-            assert!(client.read(round % 60 << 20, 65536).is_ok());
+            assert!(client.read((round % 60) << 20, 65536).is_ok());
         }
         let spread = received(&cluster, host) - before;
         println!("host {host}: {auto} bytes received for 31 MiB read, {spread} with read_locality=spread");

@@ -3,7 +3,9 @@
 use super::cluster::{Cluster, assert_verified, verified_load};
 use super::repair::stamped;
 use super::tools::{run, said};
-use base::units::{KIB, MIB};
+use base::units::MIB;
+
+const KIB: u64 = 1024;
 
 const RAID5: &str = "default,method=parity,stripes=1";
 const RAID6: &str = "default,failures_to_tolerate=2,method=parity,stripes=1";
