@@ -129,7 +129,7 @@ fn a_disk_whose_parts_do_not_fit_together_is_refused() {
     check(&|disk| disk.record.surplus = Some(GIB), "holds less than the disk");
     check(&|disk| disk.record.roster.members.truncate(2), "the roster does not name");
     check(&|disk| disk.record.incoming[0].component.device = DeviceId(11), "device");
-    check(&|disk| disk.record.roster.members[0].standing = Standing::Absent, "no component of place 0");
+    check(&|disk| disk.record.roster.members[0].standing = Standing::Absent, "too few components of place 0");
 }
 
 #[test]
