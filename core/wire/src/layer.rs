@@ -32,3 +32,19 @@ pub fn is_known(layer: u8) -> bool {
 }
 
 const _: () = assert!(base::units::COMPONENT_SIZE_MAX / base::units::EXTENT_SIZE < PARTS_MAX as u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_and_its_layer_come_back_and_other_layers_are_unknown() {
+        for (one, part) in [(CONTENT, 0), (UNIT_FIRST + 3, 261_119), (ROWS, PARTS_MAX - 1)] {
+            assert_eq!(split(layered(one, part)), (one, part));
+        }
+        let known: Vec<u8> = (0..=u8::MAX).filter(|one| is_known(*one)).collect();
+        assert_eq!(known, [0, 128, 129, 130, 131, 255]);
+        assert!(crate::check::layered_part(layered(ROWS, 7)).is_ok());
+        assert!(crate::check::layered_part(layered(254, 7)).is_err(), "a layer of a group's own");
+    }
+}

@@ -4,7 +4,7 @@ use super::samples::buffers;
 use super::{Shown, assert_same, decode, decode_cut, frame};
 use crate::{
     Answer, Body, Entry, EntryKind, Message, NewComponent, PartVersions, Refusal, Request, Versions,
-    WireError,
+    WireError, layer,
 };
 use base::request::{Piece, Pieces, Reply, Request as GuestRequest, RequestError, StatusRun};
 use base::units::{COMPONENT_SIZE_MAX, DISK_SIZE_MAX, EXTENT_SIZE};
@@ -34,8 +34,15 @@ fn entry_kind() -> impl Strategy<Value = EntryKind> {
     prop_oneof![tag().prop_map(EntryKind::Guest), Just(EntryKind::Copy)]
 }
 
+/// A part, with a layer that there is.
+fn layered_part() -> impl Strategy<Value = u32> {
+    let layers =
+        vec![layer::CONTENT, layer::UNIT_FIRST, layer::UNIT_FIRST + layer::UNITS_MAX - 1, layer::ROWS];
+    (prop::sample::select(layers), 0..layer::PARTS_MAX).prop_map(|(one, part)| layer::layered(one, part))
+}
+
 fn write() -> impl Strategy<Value = Request> {
-    let ids = (any::<u64>(), any::<u32>(), write_id(), write_id(), any::<u32>());
+    let ids = (any::<u64>(), any::<u32>(), write_id(), write_id(), layered_part());
     (ids, entry_kind(), blocks(), any::<u8>(), any::<u32>()).prop_map(
         |((component, epoch, id, watermark, part), kind, (block, count), seed, checksum)| Request::Write {
             component: ComponentId(component),
@@ -52,7 +59,7 @@ fn write() -> impl Strategy<Value = Request> {
 }
 
 fn trim_or_read() -> impl Strategy<Value = Request> {
-    let ids = (any::<u64>(), any::<u32>(), write_id(), write_id(), any::<u32>());
+    let ids = (any::<u64>(), any::<u32>(), write_id(), write_id(), layered_part());
     (ids, entry_kind(), blocks(), any::<bool>()).prop_map(
         |((component, epoch, id, watermark, part), kind, (block, count), is_trim)| {
             let component = ComponentId(component);
