@@ -121,6 +121,11 @@ impl View {
         (self.hosts.len() == 1).then(|| group_name(device.group))
     }
 
+    /// The hosts of which it is not known whether they are there.
+    pub fn unsure_hosts(&self) -> impl Iterator<Item = &HostRecord> {
+        self.hosts.values().filter(|host| matches!(self.liveness(host.id), Liveness::Suspect { .. }))
+    }
+
     /// Whether a host is alive and not in maintenance.
     fn is_calm(&self, host: &HostRecord) -> bool {
         self.liveness(host.id) == Liveness::Alive && host.maintenance == Maintenance::Off

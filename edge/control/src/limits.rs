@@ -43,6 +43,9 @@ pub const COPY_RETRY: Duration = Duration::from_secs(30);
 pub const COPY_WAIT: Duration = Duration::from_secs(30);
 /// How long it, and a watch that broke, waits before it tries again.
 pub const DIRECTORY_RETRY: Duration = Duration::from_millis(200);
+/// How long what something would do is looked at again while it is not known of a host whether it is there: a little longer than a
+/// host that was silent for a moment has to be well before it takes something new.
+pub const DOUBT_WAIT: Duration = Duration::from_secs(25);
 /// How often a host looks whether its record in the shared directory still holds.
 pub const HOST_RECORD_PERIOD: Duration = Duration::from_secs(1);
 /// How often a host tells the directory that it is there.

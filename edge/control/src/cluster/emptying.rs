@@ -5,7 +5,6 @@
 
 use super::Cluster;
 use crate::events::Kind;
-use crate::system::blocking_seed;
 use ::cluster::limits::DAMAGED_BLOCKS_MAX;
 use ::cluster::{Assessment, Effort, Leaving, Maintenance, Pace, Progress, assess_device, emptying};
 use base::{DeviceId, HostId};
@@ -65,10 +64,9 @@ impl Cluster {
     /// # Errors
     /// When the engine is gone, or no host has the device any more.
     pub async fn assess_device(&self, device: DeviceId) -> Result<Assessment, Failure> {
-        let facts = self.facts().await?;
         let gone = || Failure::new(Code::NotFound, format!("no host has device {device} any more"));
-        let settings = self.view().settings.of_repairs();
-        assess_device(&facts, device, blocking_seed()?).map(|one| one.by(settings)).ok_or_else(gone)
+        let host = self.facts().await?.device(device).ok_or_else(gone)?.0.id;
+        self.assess_by(host, |facts, seed| assess_device(facts, device, seed).ok_or_else(gone)).await
     }
 
     /// Lets devices of a host be emptied, or not any more. Those that are as wanted stay as they are. True when anything

@@ -4,12 +4,14 @@ use super::Cluster;
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use crate::directory::shared::{Change, Outcome, unwritten};
 use crate::events::Kind;
+use crate::limits::{DIRECTORY_RETRY, DOUBT_WAIT};
 use ::cluster::{Assessment, DiskState, Liveness, Maintenance, Mode, Objection, assess};
 use base::{ComponentId, HostId};
 use failure::{Code, Failure};
 use replication::{Roster, Standing};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// How often a change is tried again that another one came before.
 const ATTEMPTS: usize = 20;
@@ -31,11 +33,31 @@ impl Cluster {
     /// # Errors
     /// When the engine is gone.
     pub async fn assess(&self, host: HostId, mode: Mode) -> Result<Assessment, Failure> {
-        let state = self.state().await?;
-        self.refresh(&state);
-        self.refresh_sizes(&state, true).await;
-        let settings = self.view().settings.of_repairs();
-        Ok(assess(&self.keeper().facts, host, mode, crate::system::blocking_seed()?).by(settings))
+        let assess = |facts: &::cluster::View, seed| Ok(assess(facts, host, mode, seed));
+        self.assess_by(host, assess).await
+    }
+
+    /// Assesses with the facts of now. Where something has nowhere to go while it is not known of a host whether it is there (one whose
+    /// machine stood still for a moment takes nothing new), that is waited for.
+    ///
+    /// # Errors
+    /// As `assess`, and when the engine is gone.
+    pub(super) async fn assess_by(
+        &self,
+        host: HostId,
+        assess: impl Fn(&::cluster::View, u64) -> Result<Assessment, Failure>,
+    ) -> Result<Assessment, Failure> {
+        let begun = Instant::now();
+        loop {
+            let facts = self.facts().await?;
+            let settings = self.view().settings.of_repairs();
+            let found = assess(&facts, crate::system::blocking_seed()?)?.by(settings);
+            let is_unsure = facts.unsure_hosts().any(|unsure| unsure.id != host);
+            if found.is_possible() || !is_unsure || begun.elapsed() >= DOUBT_WAIT {
+                return Ok(found);
+            }
+            tokio::time::sleep(DIRECTORY_RETRY).await;
+        }
     }
 
     /// All that decisions are made from, with the sizes of components as hosts tell them now.
