@@ -21,6 +21,7 @@ const TAG_STRIPE: u8 = 2;
 const TAG_CONCATENATION: u8 = 3;
 const TAG_MIRROR: u8 = 4;
 const TAG_PARITY: u8 = 5;
+const TAG_MOVING: u8 = 6;
 
 /// Why bytes are not a layout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -131,6 +132,11 @@ fn encode_node(node: &Layout, writer: &mut Writer) {
             writer.u8(TAG_CONCATENATION);
             encode_children(node, writer);
         }
+        Layout::Moving { sides, boundary } => {
+            writer.u8(TAG_MOVING);
+            writer.u64(*boundary);
+            sides.iter().for_each(|side| encode_node(side, writer));
+        }
     }
 }
 
@@ -188,6 +194,12 @@ fn decode_node(reader: &mut Reader<'_>, depth: usize) -> Result<Layout, DecodeEr
             Ok(Layout::Stripe { unit, columns: decode_children(reader, depth)? })
         }
         TAG_CONCATENATION => Ok(Layout::Concatenation { parts: decode_children(reader, depth)? }),
+        TAG_MOVING if depth == 1 => {
+            let boundary = reader.u64();
+            // One deeper, so that what is moving inside is no more than one node.
+            let sides = Box::new([decode_node(reader, depth + 1)?, decode_node(reader, depth + 1)?]);
+            Ok(Layout::Moving { sides, boundary })
+        }
         tag => Err(DecodeError::Kind { tag }),
     }
 }

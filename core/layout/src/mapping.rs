@@ -46,7 +46,7 @@ impl Layout {
             Layout::Component(_) | Layout::Mirror { .. } | Layout::Parity { .. } => {
                 visit(Span { place: 0, offset, disk_offset: offset, len });
             }
-            Layout::Stripe { .. } | Layout::Concatenation { .. } => {
+            Layout::Stripe { .. } | Layout::Concatenation { .. } | Layout::Moving { .. } => {
                 self.walk(offset, len, Base { place: 0, disk_offset: offset }, visit);
             }
         }
@@ -60,6 +60,16 @@ impl Layout {
             }
             Layout::Stripe { unit, columns } => walk_stripe(*unit, columns, offset, len, base, visit),
             Layout::Concatenation { parts } => walk_parts(parts, offset, len, base, visit),
+            Layout::Moving { sides, boundary } => {
+                for (first, range) in counting_sides(sides, *boundary, offset..offset + len) {
+                    let base = Base {
+                        place: base.place + first,
+                        disk_offset: base.disk_offset + (range.start - offset),
+                    };
+                    let side = if first == 0 { &sides[0] } else { &sides[1] };
+                    side.walk(range.start, range.end - range.start, base, visit);
+                }
+            }
         }
     }
 
@@ -110,6 +120,12 @@ impl Layout {
                     (start, place) = (end, place + part.place_count());
                 }
             }
+            Layout::Moving { sides, boundary } => {
+                for (first, range) in counting_sides(sides, *boundary, range) {
+                    let side = if first == 0 { &sides[0] } else { &sides[1] };
+                    side.walk_places(range, place + first, visit);
+                }
+            }
         }
     }
 
@@ -138,8 +154,23 @@ impl Layout {
                 }
                 None
             }
+            Layout::Moving { sides, .. } => match place.checked_sub(sides[0].place_count()) {
+                None => sides[0].locate(place, offset),
+                Some(place) => sides[1].locate(place, offset),
+            },
         }
     }
+}
+
+/// What counts of a range of a moving layout, in the disk's order: the first place of each side with its part of the range.
+fn counting_sides(
+    sides: &[Layout; 2],
+    boundary: u64,
+    range: Range<u64>,
+) -> impl Iterator<Item = (usize, Range<u64>)> {
+    let edge = boundary.clamp(range.start, range.end);
+    let new = (sides[0].place_count(), range.start..edge);
+    [new, (0, edge..range.end)].into_iter().filter(|(_, range)| !range.is_empty())
 }
 
 fn walk_stripe(

@@ -55,6 +55,13 @@ pub enum Layout {
         /// At least two. Every part but the last keeps its size for ever.
         parts: Vec<Layout>,
     },
+    /// The root while a disk gets another shape: each block stands on one side (docs/design/0041).
+    Moving {
+        /// The old layout, then the new one; neither is moving. Places of the new one follow those of the old one.
+        sides: Box<[Layout; 2]>,
+        /// Below this byte of the disk the new layout counts, from it on the old one.
+        boundary: u64,
+    },
 }
 
 /// Why a tree is not a layout.
@@ -152,6 +159,9 @@ pub enum Invalid {
     /// The tree is too deep.
     #[error("the layout is deeper than {DEPTH_MAX} nodes")]
     Depth,
+    /// A layout is moving below its root, or its boundary lies behind its end.
+    #[error("the boundary between two layouts stands where none can be")]
+    Boundary,
     /// The tree has too many components.
     #[error("the layout has {count} components; at most {COMPONENTS_MAX} are expected")]
     Components {
@@ -178,6 +188,7 @@ impl Layout {
             Layout::Parity { code, members } => members[0].size * u64::from(code.data()),
             Layout::Stripe { columns, .. } => columns[0].size() * columns.len() as u64,
             Layout::Concatenation { parts } => parts.iter().map(Layout::size).sum(),
+            Layout::Moving { sides, .. } => sides[0].size().min(sides[1].size()),
         }
     }
 
@@ -186,7 +197,9 @@ impl Layout {
         match self {
             Layout::Component(_) | Layout::Mirror { .. } | Layout::Parity { .. } => 1,
             Layout::Stripe { columns, .. } => columns[0].place_count() * columns.len(),
-            Layout::Concatenation { parts } => parts.iter().map(Layout::place_count).sum(),
+            Layout::Concatenation { .. } | Layout::Moving { .. } => {
+                self.children().iter().map(Layout::place_count).sum()
+            }
         }
     }
 
@@ -259,6 +272,10 @@ impl Layout {
             }
             Layout::Stripe { unit, columns } => Layout::Stripe { unit: *unit, columns: replace_in(columns) },
             Layout::Concatenation { parts } => Layout::Concatenation { parts: replace_in(parts) },
+            Layout::Moving { sides, boundary } => {
+                let sides = <[Layout; 2]>::try_from(replace_in(&sides[..])).expect("two sides stay two");
+                Layout::Moving { sides: Box::new(sides), boundary: *boundary }
+            }
         }
     }
 
@@ -288,7 +305,7 @@ impl Layout {
             Layout::Mirror { copies: components } | Layout::Parity { members: components, .. } => {
                 Some(components)
             }
-            Layout::Stripe { .. } | Layout::Concatenation { .. } => None,
+            Layout::Stripe { .. } | Layout::Concatenation { .. } | Layout::Moving { .. } => None,
         }
     }
 
@@ -319,8 +336,8 @@ impl Layout {
                 let each = columns[0].place_count();
                 columns.get(index / each)?.place_code(index % each)
             }
-            Layout::Concatenation { parts } => {
-                for part in parts {
+            Layout::Concatenation { .. } | Layout::Moving { .. } => {
+                for part in self.children() {
                     let count = part.place_count();
                     if index < count {
                         return part.place_code(index);
@@ -338,6 +355,7 @@ impl Layout {
             Layout::Component(_) | Layout::Mirror { .. } | Layout::Parity { .. } => &[],
             Layout::Stripe { columns, .. } => columns,
             Layout::Concatenation { parts } => parts,
+            Layout::Moving { sides, .. } => &sides[..],
         }
     }
 
@@ -376,6 +394,14 @@ impl Layout {
                 validate_stripe(*unit, columns)
             }
             Layout::Concatenation { parts } => validate_children(parts, depth, count),
+            Layout::Moving { sides, boundary } => {
+                let is_moving = |side: &Layout| matches!(side, Layout::Moving { .. });
+                if depth > 1 || sides.iter().any(is_moving) {
+                    return Err(Invalid::Boundary);
+                }
+                sides.iter().try_for_each(|side| side.validate_node(depth, count))?;
+                if *boundary > self.size() { Err(Invalid::Boundary) } else { Ok(()) }
+            }
         }
     }
 
@@ -408,6 +434,12 @@ impl Layout {
             Layout::Concatenation { parts } => {
                 format!("concatenation of {} parts, {}", parts.len(), format_bytes(self.size()))
             }
+            Layout::Moving { boundary, .. } => {
+                format!(
+                    "moving: the second layout counts below {}, the first one behind",
+                    format_bytes(*boundary)
+                )
+            }
         };
         lines.push(format!("{}{text}", "  ".repeat(depth)));
         let inner = "  ".repeat(depth + 1);
@@ -417,7 +449,10 @@ impl Layout {
                 let line = |member: &Component| format!("{inner}member {}: {member}", member.position);
                 lines.extend(members.iter().map(line));
             }
-            Layout::Component(_) | Layout::Stripe { .. } | Layout::Concatenation { .. } => {}
+            Layout::Component(_)
+            | Layout::Stripe { .. }
+            | Layout::Concatenation { .. }
+            | Layout::Moving { .. } => {}
         }
         for child in self.children() {
             child.describe_node(depth + 1, lines);

@@ -1,6 +1,8 @@
 //! Changes of one disk that overlap. A change that reads first waits for all other changes of its blocks, and they
 //! wait for it.
 
+use std::ops::Range;
+
 /// The range of bytes that a request changes, rounded to whole blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChangedRange {
@@ -11,9 +13,20 @@ pub(crate) struct ChangedRange {
     pub(crate) end: u64,
     /// Whether it reads blocks at its edges before it writes them.
     pub(crate) reads_first: bool,
+    /// Whether it has its blocks for itself in any case.
+    pub(crate) is_apart: bool,
 }
 
 impl ChangedRange {
+    /// A range that is nobody else's meanwhile.
+    pub(crate) fn apart(request: u32, range: Range<u64>) -> ChangedRange {
+        ChangedRange { request, start: range.start, end: range.end, reads_first: false, is_apart: true }
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.reads_first || self.is_apart
+    }
+
     fn overlaps(&self, other: &ChangedRange) -> bool {
         self.start < other.end && other.start < self.end
     }
@@ -62,6 +75,18 @@ impl Changes {
         None
     }
 
+    /// Changes that wait and have blocks of that range have these for themselves.
+    pub(crate) fn keep_apart(&mut self, range: Range<u64>) {
+        let is_in = |one: &&mut ChangedRange| range.start < one.end && one.start < range.end;
+        self.waiting.iter_mut().filter(is_in).for_each(|one| one.is_apart = true);
+    }
+
+    /// Forgets the changes of some names, waiting or not.
+    pub(crate) fn forget(&mut self, is_one: impl Fn(u32) -> bool) {
+        self.under_way.retain(|change| !is_one(change.request));
+        self.waiting.retain(|change| !is_one(change.request));
+    }
+
     /// The changes under way, followed by the waiting ones.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &ChangedRange> {
         self.under_way.iter().chain(&self.waiting)
@@ -74,13 +99,13 @@ impl Changes {
 
     fn may_begin(&self, change: &ChangedRange) -> bool {
         if self.waiting.is_empty()
-            && !change.reads_first
-            && self.under_way.iter().all(|other| !other.reads_first)
+            && !change.is_exclusive()
+            && self.under_way.iter().all(|other| !other.is_exclusive())
         {
             return true;
         }
         let conflicts =
-            |other: &ChangedRange| (change.reads_first || other.reads_first) && change.overlaps(other);
+            |other: &ChangedRange| (change.is_exclusive() || other.is_exclusive()) && change.overlaps(other);
         let is_behind = self.waiting.iter().take_while(|other| other.request != change.request);
         !self.under_way.iter().any(conflicts) && !is_behind.into_iter().any(|other| change.overlaps(other))
     }

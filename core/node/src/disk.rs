@@ -2,6 +2,7 @@
 
 use crate::changes::Changes;
 use crate::interface::{DiskSpec, Token};
+use crate::moves::Mover;
 use crate::ownership::Ownership;
 use crate::pace::Pace;
 use iostats::Recorder;
@@ -20,6 +21,8 @@ pub(crate) struct Disk {
     /// Requests under way, delayed ones included.
     pub(crate) outstanding: u32,
     pub(crate) changes: Changes,
+    /// Its move into another layout, while the owner here serves it.
+    pub(crate) mover: Option<Box<Mover>>,
     /// Grows with every recorded value.
     pub(crate) statistics_version: u64,
 }
@@ -34,6 +37,7 @@ impl Disk {
             recorder: Recorder::new(),
             outstanding: 0,
             changes: Changes::default(),
+            mover: None,
             statistics_version: 0,
         }
     }

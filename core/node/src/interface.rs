@@ -37,6 +37,37 @@ pub struct DiskSpec {
     pub reading: Reading,
     /// The policy's limits.
     pub limits: Limits,
+    /// Where it moves, while it has two layouts.
+    pub course: Course,
+}
+
+/// Which way a disk with two layouts moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Course {
+    /// Whether it moves back into the layout that it had.
+    pub is_back: bool,
+    /// Whether it moves at all.
+    pub is_paused: bool,
+}
+
+/// Why a move does not go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// A device has no room for the other layout.
+    NoSpace,
+    /// Blocks of the disk are damaged everywhere.
+    Damaged,
+}
+
+/// How far a disk has moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MoveState {
+    /// Below this byte of the disk the new layout counts.
+    pub boundary: u64,
+    /// Bytes copied by this owner.
+    pub copied_bytes: u64,
+    /// Why it did not go on when it was tried last.
+    pub trouble: Option<Trouble>,
 }
 
 /// The activity of a disk that is open on a node.
@@ -114,6 +145,9 @@ pub struct FabricSettings {
     pub copy_floor: u64,
     /// Most blocks that one copy takes, 1..=256.
     pub copy_blocks_max: u16,
+    /// Bytes of a disk that are moved into another layout with one change of its record
+    /// ([`crate::limits::MOVE_GRANULE`]).
+    pub move_granule: u64,
     /// Latency of guests' requests at the 99th percentile beside copies, in percent of that without copies, that
     /// copies may cause.
     pub copy_tail_percent: u64,

@@ -170,7 +170,7 @@ pub fn shape_of(layout: &Layout) -> Option<Vec<PartShape>> {
         let columns = match part {
             Layout::Component(_) | Layout::Mirror { .. } | Layout::Parity { .. } => 1,
             Layout::Stripe { columns, .. } if columns.iter().all(is_place) => columns.len() as u16,
-            Layout::Stripe { .. } | Layout::Concatenation { .. } => return None,
+            Layout::Stripe { .. } | Layout::Concatenation { .. } | Layout::Moving { .. } => return None,
         };
         let copies = || part.places().map(|(_, copies)| copies.len()).max();
         let place = match part.code() {
@@ -179,6 +179,12 @@ pub fn shape_of(layout: &Layout) -> Option<Vec<PartShape>> {
         };
         Some(PartShape { columns, place })
     };
+    if let Layout::Moving { sides, .. } = layout {
+        // No component says which of two layouts counts for a block: a part without columns keeps it from being put together.
+        let neither = PartShape { columns: 0, place: PlaceShape::Copies(1) };
+        let both = sides.iter().flat_map(|side| side.parts()).map(part_shape);
+        return std::iter::once(Some(neither)).chain(both).collect();
+    }
     layout.parts().iter().map(part_shape).collect()
 }
 

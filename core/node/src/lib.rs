@@ -13,6 +13,7 @@ mod holes;
 mod interface;
 pub mod label;
 pub mod limits;
+mod moves;
 mod node;
 mod ownership;
 mod pace;
@@ -24,8 +25,8 @@ mod shares;
 mod tail;
 
 pub use interface::{
-    DiskActivity, DiskKey, DiskSpec, FabricOutput, FabricSettings, FoundDisk, GroupKey, LinkState, Output,
-    OwnershipState, Token,
+    Course, DiskActivity, DiskKey, DiskSpec, FabricOutput, FabricSettings, FoundDisk, GroupKey, LinkState,
+    MoveState, Output, OwnershipState, Token, Trouble,
 };
 pub use node::Node;
 pub use pace::{LimitFigures, Limits};

@@ -7,6 +7,7 @@ use base::request::{Buffers, Request};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use layout::{Layout, Span, Target};
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// A run of a disk's bytes that the owner reads or changes at once.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +22,13 @@ pub(crate) struct Stretch {
     pub(crate) disk_offset: u64,
     /// Bytes of the disk, never zero.
     pub(crate) len: u64,
+}
+
+impl Stretch {
+    /// Whether it lies within one of some ranges of the disk.
+    pub(crate) fn is_within(&self, ranges: &[Range<u64>]) -> bool {
+        ranges.iter().any(|one| one.start <= self.disk_offset && self.disk_offset + self.len <= one.end)
+    }
 }
 
 /// What a range is cut up for.
@@ -80,12 +88,12 @@ pub(crate) fn change_of(key: u32, request: &Request) -> ChangedRange {
     let end = offset + len;
     if let Request::Trim { .. } = request {
         let (start, end) = (offset.next_multiple_of(BLOCK_SIZE), end / BLOCK_SIZE * BLOCK_SIZE);
-        return ChangedRange { request: key, start, end, reads_first: false };
+        return ChangedRange { request: key, start, end, reads_first: false, is_apart: false };
     }
     let reads_first = len > 0 && (!offset.is_multiple_of(BLOCK_SIZE) || !end.is_multiple_of(BLOCK_SIZE));
     let start = offset / BLOCK_SIZE * BLOCK_SIZE;
     let end = if len == 0 { start } else { end.next_multiple_of(BLOCK_SIZE) };
-    ChangedRange { request: key, start, end, reads_first }
+    ChangedRange { request: key, start, end, reads_first, is_apart: false }
 }
 
 /// First bytes of the blocks that a request covers in part.

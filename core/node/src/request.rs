@@ -7,7 +7,7 @@ mod state;
 mod status;
 
 use crate::changes::ChangedRange;
-use crate::interface::{FabricOutput, Output};
+use crate::interface::{FabricOutput, Output, Trouble};
 use crate::node::Node;
 use crate::pace::{Admission, Cost, congestion_delay};
 use crate::pieces;
@@ -128,6 +128,8 @@ impl Node {
             error: None,
             admitted: Admitted::No,
             is_returned: false,
+            is_apart: false,
+            followers: Vec::new(),
             is_abandoned: false,
         };
         self.requests.insert(state) as u32
@@ -223,6 +225,7 @@ impl Node {
         if self.requests[key as usize].admitted != Admitted::Fully && !self.admit(key) {
             return;
         }
+        self.know_mover(disk);
         let now = self.now;
         let state = &mut self.requests[key as usize];
         state.began = now;
@@ -236,6 +239,7 @@ impl Node {
                 if change.start >= change.end {
                     return self.end_request(key, out);
                 }
+                let change = self.keep_apart_in_granule(disk, change);
                 if self.disks[disk].changes.begin_or_wait(change) {
                     self.start_change(key, change, out);
                 }
@@ -278,6 +282,7 @@ impl Node {
     fn start_change(&mut self, key: u32, change: ChangedRange, out: &mut Vec<Output>) {
         let disk = self.requests[key as usize].disk;
         self.disks[disk].ownership.holes.changed(change.start..change.end);
+        self.requests[key as usize].is_apart = change.is_apart;
         if !change.reads_first {
             self.requests[key as usize].stage = Stage::Changing { next: change.start };
             return self.change_on(key, out);
@@ -307,6 +312,12 @@ impl Node {
             Ok(owner::Reply::Data(data)) => state.answers[piece as usize] = data,
             Ok(owner::Reply::Changed) => {}
             Ok(owner::Reply::Allocation(runs)) => self.allocation_told(key, piece, runs),
+            Err(owner::Failure::NoSpace) if Piece::is_follower(piece) => {
+                self.follower_failed(key, Trouble::NoSpace);
+            }
+            Err(owner::Failure::Damaged) if Piece::is_follower(piece) => {
+                self.follower_failed(key, Trouble::Damaged);
+            }
             Err(owner::Failure::NoSpace) => state.error = Some(RequestError::NoSpace),
             Err(owner::Failure::Damaged) => state.error = Some(RequestError::Damaged),
             Err(owner::Failure::Unowned) => state.is_returned = true,
@@ -323,6 +334,10 @@ impl Node {
         if state.is_returned {
             return self.return_request(key, out);
         }
+        if !state.followers.is_empty() && self.follow(key, out) {
+            return;
+        }
+        let state = &mut self.requests[key as usize];
         if state.is_abandoned {
             state.error = Some(RequestError::Stopping); // What of it has not begun does not begin.
         }
@@ -476,12 +491,12 @@ impl Node {
     }
 
     /// All pieces of a step are submitted: drops the extra count that kept the request alive.
-    fn all_handed_in(&mut self, key: u32, out: &mut Vec<Output>) {
+    pub(crate) fn all_handed_in(&mut self, key: u32, out: &mut Vec<Output>) {
         self.requests[key as usize].outstanding -= 1;
         self.piece_ended(key, out);
     }
 
-    fn zero_buffers(&self, len: u64) -> Buffers {
+    pub(crate) fn zero_buffers(&self, len: u64) -> Buffers {
         let whole = (0..len / EXTENT_SIZE).map(|_| self.zeroes.clone());
         let rest = (len % EXTENT_SIZE) as usize;
         whole.chain((rest > 0).then(|| self.zeroes.slice(0, rest))).collect()
@@ -489,7 +504,13 @@ impl Node {
 
     fn write_range(&mut self, key: u32, offset: u64, data: &Buffers) {
         let disk = self.requests[key as usize].disk;
-        for span in self.stretches(disk, offset, pieces::len(data), Aim::Change) {
+        let len = pieces::len(data);
+        let happened = self.happened_on_a_side(key, offset..offset + len);
+        self.note_followers(key, offset..offset + len, &happened, Some(data));
+        for span in self.stretches(disk, offset, len, Aim::Change) {
+            if span.is_within(&happened) {
+                continue;
+            }
             let data = cut(data, (span.disk_offset - offset) as usize, span.len as usize);
             let checksums = checksums(&data);
             self.change_by_owner(key, span, owner::Payload::Write { data, checksums });
@@ -498,7 +519,12 @@ impl Node {
 
     fn trim_range(&mut self, key: u32, offset: u64, len: u64) {
         let disk = self.requests[key as usize].disk;
+        let happened = self.happened_on_a_side(key, offset..offset + len);
+        self.note_followers(key, offset..offset + len, &happened, None);
         for span in self.stretches(disk, offset, len, Aim::Change) {
+            if span.is_within(&happened) {
+                continue;
+            }
             let count = (span.len / BLOCK_SIZE) as u16;
             self.change_by_owner(key, span, owner::Payload::Trim { count });
         }
@@ -519,6 +545,9 @@ impl Node {
             disk.record().complete(now, arrival, is_ok);
         }
         let disk_key = state.disk;
+        if disk.mover.is_some() {
+            self.fabric.schedule.touch(disk_key); // It may wait for this one.
+        }
         self.shares.guest_done(now.since(state.began));
         self.answer_requester(requester, outcome_of(state), out);
         if had_change {
@@ -538,6 +567,7 @@ impl Node {
         let had_change = self.end_change(key);
         let state = &mut self.requests[key as usize];
         state.is_returned = false;
+        state.followers.clear();
         state.error = None;
         state.stage = Stage::Waiting;
         state.answers.clear();
@@ -569,14 +599,23 @@ impl Node {
     }
 
     /// A change has ended: changes that waited for it may begin.
-    fn unblock(&mut self, disk: u32, out: &mut Vec<Output>) {
+    pub(crate) fn unblock(&mut self, disk: u32, out: &mut Vec<Output>) {
         let mut from = 0;
         while let Some(disk_state) = self.disks.get_mut(disk)
             && let Some(change) = disk_state.changes.take_ready(&mut from)
         {
+            if crate::moves::is_mover(change.request) {
+                self.disks[disk].changes.begin(change);
+                self.mover_may_begin(disk, change.request, out);
+                continue;
+            }
             if self.requests[change.request as usize].is_abandoned {
                 self.requests[change.request as usize].error = Some(RequestError::Stopping);
                 self.end_request(change.request, out);
+                continue;
+            }
+            if self.owner(disk).is_none() {
+                self.return_request(change.request, out);
                 continue;
             }
             self.disks[disk].changes.begin(change);

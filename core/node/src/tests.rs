@@ -61,6 +61,7 @@ impl Bench {
                 prefers_local: false,
                 copy_floor: crate::limits::COPY_RATE_FLOOR,
                 copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
+                move_granule: crate::limits::MOVE_GRANULE,
                 copy_tail_percent: crate::limits::COPY_TAIL_PERCENT,
                 start_patience: std::time::Duration::ZERO,
                 former_grants: std::time::Duration::ZERO,
@@ -250,7 +251,7 @@ impl Bench {
                 });
             }
         }
-        let (id, record) = (spec.id, (1, Roster { epoch: 0, owner: None, members }));
+        let (id, record) = (spec.id, (1, Roster { epoch: 0, owner: None, members, moving: None }));
         self.directory.insert(id, record.clone());
         let (now, mut out) = (Instant(self.now), Vec::new());
         let key = self.node.open_disk(now, spec, record);
@@ -610,7 +611,8 @@ fn the_state_of_all_disks_takes_one_pass() {
         for disk in 1..=count {
             let leaf = Component { id: ComponentId(disk), device: DeviceId(99), size: MIB, position: 0 };
             let layout = Layout::Component(leaf);
-            let record = (1, replication::Roster { epoch: 0, owner: None, members: Vec::new() });
+            let record =
+                (1, replication::Roster { epoch: 0, owner: None, members: Vec::new(), moving: None });
             let spec = DiskSpec { id: DiskId(disk.into()), layout, ..Bench::spec(MIB, 1) };
             bench.node.open_disk(Instant(1), spec, record);
         }

@@ -68,6 +68,11 @@ pub fn shrink(layout: &Layout, size: u64) -> Layout {
     if size >= layout.size() {
         return layout.clone();
     }
+    if let Layout::Moving { sides, boundary } = layout {
+        let sides = Box::new([shrink(&sides[0], size), shrink(&sides[1], size)]);
+        let boundary = (*boundary).min(sides[0].size()).min(sides[1].size());
+        return Layout::Moving { sides, boundary };
+    }
     let mut kept = Vec::new();
     let mut before = 0;
     for part in layout.parts() {
@@ -149,7 +154,7 @@ fn with_column_size(node: &Layout, size: u64) -> Layout {
             unit: *unit,
             columns: columns.iter().map(|column| with_column_size(column, size)).collect(),
         },
-        Layout::Concatenation { .. } => unreachable!("concatenations stand only at the root"),
+        Layout::Concatenation { .. } | Layout::Moving { .. } => unreachable!("these stand only at the root"),
     }
 }
 

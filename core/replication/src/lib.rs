@@ -13,5 +13,5 @@ mod rules;
 
 pub use components::{Components, Store};
 pub use owner::Owner;
-pub use roster::{Ceiling, InRows, Member, OwnedBy, Role, Roster, Standing};
+pub use roster::{Ceiling, InRows, Member, Moved, OwnedBy, Role, Roster, Standing};
 pub use rules::Rule;

@@ -92,6 +92,8 @@ pub struct Owner {
     /// Closes under way in a release.
     pub(crate) closes: u32,
     pub(crate) has_closed: bool,
+    /// Whether its places are those of two layouts.
+    pub(crate) is_moving: bool,
     /// Whether the windows were decided.
     pub(crate) has_served: bool,
     /// Whether components were told the first watermark of the epoch.
@@ -148,6 +150,7 @@ impl Owner {
             reads_waiting: VecDeque::new(),
             closes: 0,
             has_closed: false,
+            is_moving: false,
             has_served: false,
             has_settled: false,
             starts_until: Instant(0),
@@ -186,6 +189,8 @@ impl Owner {
             Input::Reading(reading) => self.settings.reading = reading,
             Input::Room { component } => self.has_room(component),
             Input::Abandon { token } => self.abandon(token),
+            Input::Pass { moved } => self.recording.to_pass = Some(moved),
+            Input::Reshaped => self.end(End::Reshaped),
             Input::Release => self.release(),
         }
         self.hand_out(out);
@@ -241,6 +246,17 @@ impl Owner {
     /// The record that it knows.
     pub fn record(&self) -> (u64, &Roster) {
         (self.recording.version, &self.recording.roster)
+    }
+
+    /// Whether it serves, and every component that the record names counts, serves and is to stay.
+    pub fn is_whole(&self) -> bool {
+        let counts = |member: &Member| member.counts() && member.is_open() && member.wish.is_none();
+        self.phase == Phase::Serving && self.places.iter().all(|place| place.known().all(counts))
+    }
+
+    /// Whether its places are those of the two layouts of a disk that moves.
+    pub fn is_moving(&self) -> bool {
+        self.is_moving
     }
 
     /// Places of the disk, as far as this owner serves them.

@@ -114,6 +114,15 @@ pub struct OwnedBy {
     pub incarnation: u64,
 }
 
+/// How far a disk has moved from one layout into another (docs/design/0041).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moved {
+    /// Below this byte of the disk the new layout counts, from it on the old one.
+    pub boundary: u64,
+    /// On the way it moves, everything before this byte is trimmed where it does not count any more.
+    pub trimmed: u64,
+}
+
 /// The roster of a disk: changed only by compare-and-set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roster {
@@ -123,6 +132,8 @@ pub struct Roster {
     pub owner: Option<OwnedBy>,
     /// Its components, by place.
     pub members: Vec<Member>,
+    /// How far it has moved, while it has two layouts.
+    pub moving: Option<Moved>,
 }
 
 impl Roster {

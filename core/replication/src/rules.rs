@@ -103,6 +103,18 @@ pub enum Rule {
     KeepEnough,
     /// Members hold what a change of rows replaces until that is decided (design 0040, 17).
     KeepReplaced,
+    /// The record is asked to pass a granule of a move once all of it is copied (design 0041, M2).
+    PassCopied,
+    /// Nothing changes in a granule while the record is asked to pass it (design 0041, M2).
+    PassApart,
+    /// What guests change in a granule that is copied happens on both sides (design 0041, M2).
+    FollowInGranule,
+    /// A hole of the truth becomes a hole of the other side (design 0041, M3).
+    CopyHoles,
+    /// A slice is copied while nobody changes its blocks (design 0041).
+    CopyApart,
+    /// A granule begins once what does not count is trimmed (design 0041, M4).
+    TrimBeforeGranule,
     /// A request that waits when its session ends (for a limit, for congestion or for an owner) is dropped and never begun: its
     /// guest may have been started elsewhere meanwhile (design 0043).
     BeginNothingAbandoned,
@@ -110,7 +122,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 49] = [
+    pub const ALL: [Rule; 55] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -160,5 +172,11 @@ impl Rule {
         Rule::DecodeFromActive,
         Rule::KeepEnough,
         Rule::KeepReplaced,
+        Rule::PassCopied,
+        Rule::PassApart,
+        Rule::FollowInGranule,
+        Rule::CopyHoles,
+        Rule::CopyApart,
+        Rule::TrimBeforeGranule,
     ];
 }

@@ -188,6 +188,7 @@ impl DiskRecord {
                 iops: self.policy.iops_limit.map(|limit| u64::from(limit.get())),
                 bytes: self.policy.bytes_limit.map(NonZeroU64::get),
             },
+            course: node::Course::default(),
         }
     }
 }

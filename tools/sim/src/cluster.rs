@@ -15,6 +15,7 @@ mod host;
 mod left_behind;
 mod limits;
 mod members;
+mod moving;
 mod network;
 mod plan;
 mod play;

@@ -79,6 +79,7 @@ fn fabric() -> FabricSettings {
         prefers_local: false,
         copy_floor: node::limits::COPY_RATE_FLOOR,
         copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
+        move_granule: node::limits::MOVE_GRANULE,
         copy_tail_percent: node::limits::COPY_TAIL_PERCENT,
         start_patience: Duration::ZERO,
         former_grants: Duration::ZERO,
@@ -203,6 +204,7 @@ impl Bed {
             verify_checksums: true,
             reading: replication::owner::Reading::Spread,
             limits: node::Limits::default(),
+            course: node::Course::default(),
         };
         let new = NewComponent {
             id: component.id,
@@ -229,7 +231,7 @@ impl Bed {
             role: Role::Copy,
             ceiling: Ceiling::Unknown,
         };
-        let record = (1, Roster { epoch: 0, owner: None, members: vec![member] });
+        let record = (1, Roster { epoch: 0, owner: None, members: vec![member], moving: None });
         let key = self.node.open_disk(Instant(self.now), spec, record);
         let mut out = Vec::new();
         self.node.set_used(Instant(self.now), DiskId(1), true, &mut out);

@@ -56,7 +56,7 @@ impl DiskRecord {
             read_only: new.read_only,
             access: Access { is_shared: new.is_shared, limit: None },
             state: DiskState::Creating,
-            roster: Roster { epoch: 0, owner: None, members },
+            roster: Roster { epoch: 0, owner: None, members, moving: None },
             incoming: Vec::new(),
             stand_ins: Vec::new(),
             growth: None,

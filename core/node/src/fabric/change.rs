@@ -24,7 +24,17 @@ impl Node {
         ownership.spec_version = version;
         disk.pace.set(spec.limits);
         if disk.spec != spec {
+            // Places have other numbers where a disk begins to move or has moved.
+            let is_reshaped = disk.spec.layout.boundary().is_some() != spec.layout.boundary().is_some();
+            let boundary = disk.spec.layout.boundary();
             disk.spec = spec;
+            if let Some(boundary) = boundary.filter(|_| disk.mover.is_some()) {
+                // As the owner has read it.
+                disk.spec.layout.set_boundary(boundary);
+            }
+            if is_reshaped {
+                self.step_owner(key.0, Input::Reshaped);
+            }
             let reading = self.reading_of(key.0);
             self.step_owner(key.0, Input::Reading(reading));
             // Requests waited for a size that this node did not know.

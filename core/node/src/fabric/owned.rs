@@ -2,11 +2,12 @@
 
 use super::pending::For;
 use crate::interface::{DiskSpec, FabricOutput, Output};
+use crate::moves::Mover;
 use crate::node::Node;
 use crate::range::{Stretch, part_and_block};
 use crate::request::{Piece, Requester};
 use base::units::BLOCK_SIZE;
-use base::{ComponentId, DiskId, Instant, NodeId};
+use base::{ComponentId, DiskId, Instant, NodeId, RequestTag};
 use layout::Target;
 use replication::owner::{
     Committed, End, Event, Failure, Input, LinkChange, Payload, Phase, Reading, Reply, Token,
@@ -52,12 +53,28 @@ impl Node {
 
     /// Has the owner on this node change a piece.
     pub(crate) fn change_by_owner(&mut self, key: u32, of: Stretch, payload: Payload) {
-        let state = &mut self.requests[key as usize];
-        state.outstanding += 1;
-        let (disk, tag) = (state.disk(), state.tag);
+        let state = &self.requests[key as usize];
         let is_forwarded = matches!(state.requester, Requester::Peer { .. });
+        self.change_by_name(Piece::changes_of(key), (state.tag, is_forwarded), of, payload);
+    }
+
+    /// Has the owner on this node change a piece on the other side of a disk that moves.
+    pub(crate) fn follow_by_owner(&mut self, key: u32, tag: RequestTag, of: Stretch, payload: Payload) {
+        self.change_by_name(Piece::follower_of(key), (tag, false), of, payload);
+    }
+
+    fn change_by_name(
+        &mut self,
+        name: Piece,
+        (tag, is_forwarded): (RequestTag, bool),
+        of: Stretch,
+        payload: Payload,
+    ) {
+        let state = &mut self.requests[name.request as usize];
+        state.outstanding += 1;
+        let disk = state.disk();
         let (part, block) = part_and_block(of.offset);
-        let token = Piece::changes_of(key).into();
+        let token = name.into();
         let Stretch { place, target, .. } = of;
         self.step_owner(
             disk,
@@ -110,7 +127,7 @@ impl Node {
                     self.ask_node(node, For::Owner { disk, number, ask }, request, out);
                 }
             }
-            owner::Output::Done { token, result } => self.piece_of_owner(token, result, out),
+            owner::Output::Done { token, result } => self.piece_of_owner(disk, token, result, out),
             owner::Output::Commit { expected, roster } => {
                 self.fabric.next_session += 1;
                 let number = self.fabric.next_session;
@@ -141,11 +158,15 @@ impl Node {
                         (ownership.version, ownership.roster) = (version, roster.clone());
                     }
                 }
+                self.drop_mover(disk, out);
                 self.look_soon(disk);
                 out.push(Output::Fabric(FabricOutput::Fetch { disk: id }));
                 self.release_paced(disk, out);
             }
-            Event::Serving { .. } => self.serve_held(disk, out),
+            Event::Serving { .. } => {
+                self.know_mover(disk);
+                self.serve_held(disk, out);
+            }
             Event::Left { .. } | Event::Joined { .. } | Event::StandsIn { .. } => {}
             Event::RestoreBegan { .. } | Event::Diverged { .. } => {}
             Event::ResyncBegan { .. } | Event::ResyncFailed { .. } | Event::Repaired { .. } => {}
@@ -153,9 +174,18 @@ impl Node {
         out.push(Output::Fabric(FabricOutput::Owner { disk: id, event }));
     }
 
-    fn piece_of_owner(&mut self, token: Token, result: Result<Reply, Failure>, out: &mut Vec<Output>) {
+    fn piece_of_owner(
+        &mut self,
+        disk: u32,
+        token: Token,
+        result: Result<Reply, Failure>,
+        out: &mut Vec<Output>,
+    ) {
         let Piece { request, piece } = token.into();
-        self.piece_done(request, piece, result, out);
+        match crate::moves::is_mover(request) {
+            true => self.piece_of_mover(disk, (request, piece), result, out),
+            false => self.piece_done(request, piece, result, out),
+        }
     }
 
     pub(crate) fn tell_owners_of_link(&mut self, node: NodeId, change: LinkChange) {
@@ -181,14 +211,21 @@ impl Node {
         over.into_iter().for_each(|disk| self.fabric.schedule.set_copying(disk, false));
         let congestion = copying.iter().map(|disk| self.owner_congestion(*disk)).max();
         let Some(congestion) = congestion else { return self.shares.rest(now) };
-        let in_flight = copying.iter().filter_map(|disk| self.owner(*disk)).map(Owner::copying_bytes).sum();
+        let moved =
+            copying.iter().filter_map(|disk| self.disks[*disk].mover.as_deref()).map(Mover::copying_bytes);
+        let copied = copying.iter().filter_map(|disk| self.owner(*disk)).map(Owner::copying_bytes);
+        let in_flight = copied.chain(moved).sum();
         let Some(granted) = self.shares.grant(now, congestion, in_flight) else { return };
         if granted == 0 {
             return;
         }
         let bytes = (granted / copying.len() as u64).max(1);
         for disk in copying {
-            self.step_owner(disk, Input::Pace { bytes });
+            // Moves are last: they get what no component waits for.
+            match self.owner(disk).is_some_and(Owner::wants_pace) {
+                true => self.step_owner(disk, Input::Pace { bytes }),
+                false => self.pace_mover(disk, bytes),
+            }
         }
     }
 
@@ -204,13 +241,21 @@ impl Node {
             if owner.has_waiting_reads() {
                 fabric.schedule.await_lease(disk);
             }
-            fabric.schedule.set_copying(disk, owner.wants_pace());
+            let is_copying = owner.wants_pace();
             // An alarm for now would be handled in this very loop.
             if let Some(at) = owner.wake_at() {
                 fabric.schedule.arm(disk, at.max(Instant(now.0 + 1)));
             }
             fabric.take_from_owner(disk);
             self.pump(out);
+            self.advance_move(disk, out);
+            self.pump(out);
+            let mover = self.disks.get(disk).and_then(|state| state.mover.as_deref());
+            let moves = mover.is_some_and(Mover::wants_pace);
+            if let Some(at) = mover.and_then(Mover::wake_at) {
+                self.fabric.schedule.arm(disk, at.max(Instant(now.0 + 1)));
+            }
+            self.fabric.schedule.set_copying(disk, is_copying || moves);
         }
     }
 

@@ -220,7 +220,10 @@ impl Node {
             self.set_pace_alarm(disk);
             return self.start_request(key, out); // It ends there.
         }
-        self.step_owner(disk, Input::Abandon { token: Piece::changes_of(key).into() });
+        // What has happened on one side of a disk that moves happens on the other one, too.
+        if self.requests[key as usize].followers.is_empty() {
+            self.step_owner(disk, Input::Abandon { token: Piece::changes_of(key).into() });
+        }
         if let Some(node) = self.fabric.pending.node_of_guest(key) {
             self.ask_node(node, For::Nobody, Request::GuestGone { tag }, out);
         }
@@ -317,8 +320,11 @@ impl Node {
     /// A guest's request: begins at once if the disk is owned here, otherwise waits for an owner.
     pub(crate) fn may_start(&self, disk: u32) -> bool {
         // An owner that does not know the disk's new places ends soon.
-        let needed = self.disks[disk].spec.layout.place_count();
-        self.is_serving(disk) && self.owner(disk).is_some_and(|owner| owner.place_count() >= needed)
+        let layout = &self.disks[disk].spec.layout;
+        let (needed, moves) = (layout.place_count(), layout.boundary().is_some());
+        let has_places =
+            |owner: &replication::Owner| owner.place_count() >= needed && owner.is_moving() == moves;
+        self.is_serving(disk) && self.owner(disk).is_some_and(has_places)
     }
 
     /// Whether the session in which a request of another node's guest came still lasts.

@@ -2,13 +2,16 @@
 
 use crate::holes::Stamp;
 use crate::interface::Token;
+use crate::moves::Follower;
+use crate::range::range_of;
 use base::RequestTag;
 use base::request::{Pieces, Request, RequestError, StatusRun};
-use base::units::EXTENT_SIZE;
+use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use iostats::Arrival;
 use replication::components::Caller;
 use replication::owner;
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// The requester.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +76,10 @@ pub(crate) struct RequestState {
     pub(super) admitted: Admitted,
     /// Whether this node no longer owns the disk, so that the request goes to the owner.
     pub(super) is_returned: bool,
+    /// Whether its change has its blocks for itself.
+    pub(crate) is_apart: bool,
+    /// What of it is to happen on the other side of a disk that moves.
+    pub(crate) followers: Vec<Follower>,
     /// Whether its guest is gone: the request may end, but does not begin again.
     pub(crate) is_abandoned: bool,
 }
@@ -84,6 +91,23 @@ impl RequestState {
 
     pub(crate) fn request(&self) -> &Request {
         &self.request
+    }
+
+    /// Whether some of it did not happen.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// Whether it reads or changes something.
+    pub(crate) fn has_begun(&self) -> bool {
+        !matches!(self.stage, Stage::Waiting | Stage::Told(_))
+    }
+
+    /// Whether it reads or changes something of that range.
+    pub(crate) fn has_begun_in(&self, range: &Range<u64>) -> bool {
+        let (offset, len) = range_of(&self.request);
+        let (start, end) = (offset / BLOCK_SIZE * BLOCK_SIZE, (offset + len).next_multiple_of(BLOCK_SIZE));
+        self.has_begun() && start < range.end && range.start < end
     }
 }
 
@@ -121,6 +145,17 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
+    /// What of a request happens on the other side of a disk that moves.
+    const FOLLOWER: u32 = u32::MAX;
+
+    pub(crate) fn follower_of(request: u32) -> Piece {
+        Piece { request, piece: Piece::FOLLOWER }
+    }
+
+    pub(crate) fn is_follower(piece: u32) -> bool {
+        piece == Piece::FOLLOWER
+    }
+
     /// All changes of a request have one name.
     pub(crate) fn changes_of(request: u32) -> Piece {
         Piece { request, piece: 0 }

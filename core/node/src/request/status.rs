@@ -26,8 +26,9 @@ impl Node {
     pub(super) fn ask_status(&mut self, key: u32, out: &mut Vec<Output>) {
         let (from, len) = range_of(&self.requests[key as usize].request);
         let disk = self.requests[key as usize].disk;
-        if self.disks[disk].spec.layout.code().is_some() {
-            // Which blocks of rows are allocated is not asked: "allocated" is never wrong.
+        let layout = &self.disks[disk].spec.layout;
+        if layout.code().is_some() || layout.boundary().is_some() {
+            // Which blocks of rows are allocated is not asked, nor while a disk moves: "allocated" is never wrong.
             let runs = vec![StatusRun { len, allocated: true }];
             self.requests[key as usize].stage = Stage::Told(runs);
             return self.end_request(key, out);

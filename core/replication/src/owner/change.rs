@@ -515,6 +515,11 @@ impl Owner {
         self.holds(Rule::ApplyOnce) && self.happened.contains(change)
     }
 
+    /// Whether a part of a request has happened in a place, as it was cut then.
+    pub fn knows(&self, tag: RequestTag, (place, part, block): (u16, u32, u16)) -> bool {
+        self.has_happened(&Known { tag, place, part, block })
+    }
+
     /// A change of another node's guest has ended. Those of this node's own guests are not submitted to this owner again.
     pub(crate) fn note_ended(&mut self, change: Known) {
         if change.tag != RequestTag::default() {

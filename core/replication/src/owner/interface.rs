@@ -2,7 +2,7 @@
 
 use super::steering::Reading;
 use crate::limits;
-use crate::roster::{Role, Roster, Standing};
+use crate::roster::{Moved, Role, Roster, Standing};
 use crate::rules::Rule;
 use base::request::{Buffers, Pieces, StatusRun};
 use base::rules::Rules;
@@ -239,6 +239,13 @@ pub enum Input {
         /// Which.
         token: Token,
     },
+    /// The record shall say that the disk has moved so far. It is asked for until it does; the owner's record tells when.
+    Pass {
+        /// How far.
+        moved: Moved,
+    },
+    /// The disk is known with other places than those of the record that this owner was made with.
+    Reshaped,
     /// Let go of the disk.
     Release,
 }
@@ -318,7 +325,7 @@ pub enum End {
     Diverged,
     /// The disk is gone.
     Deleted,
-    /// The record has places that it had not before: the disk is to be opened anew.
+    /// The record has other places than before: the disk is to be opened anew.
     Reshaped,
     /// No active component of a place can be reached any more, and one that was absent is there again, with its stand-in: the
     /// disk is to be opened anew.

@@ -145,14 +145,21 @@ impl Owner {
             Place::new(code, of_place().map(|member| Member::new(member, now)).collect())
         };
         self.places = (0..count).map(place).collect();
+        self.is_moving = self.recording.roster.moving.is_some();
         self.locks = Locks::new(count);
+    }
+
+    /// Whether the record has other places than those that were made: more, or those of a disk that began to move or has moved.
+    fn is_reshaped(&self) -> bool {
+        let roster = &self.recording.roster;
+        roster.place_count() > self.places.len() || roster.moving.is_some() != self.is_moving
     }
 
     /// Takes over what the record says of the members now.
     fn reconcile(&mut self) {
         // None are built in an owner that is released while it claims.
         let is_built = !self.places.is_empty();
-        if is_built && self.recording.roster.place_count() > self.places.len() {
+        if is_built && self.is_reshaped() {
             return self.end(End::Reshaped);
         }
         for at in self.all() {
@@ -380,12 +387,24 @@ impl Owner {
             has_changed = true;
         }
         has_changed |= self.dismiss_stand_ins(&mut roster);
+        has_changed |= self.tell_moved(&mut roster);
         if has_changed {
             joining.into_iter().for_each(|at| self.member_mut(at).begin_join());
             self.commit(roster);
         } else if is_doubtful {
             self.fetch();
         }
+    }
+
+    /// Has the record say how far the disk has moved, if it does not yet.
+    fn tell_moved(&mut self, roster: &mut Roster) -> bool {
+        let Some(moved) = self.recording.to_pass else { return false };
+        if roster.moving.is_none() || roster.moving == Some(moved) {
+            self.recording.to_pass = None;
+            return false;
+        }
+        roster.moving = Some(moved);
+        true
     }
 
     /// Whether a member is to leave that is not heard, and the directory was not heard since: then this node may be the one

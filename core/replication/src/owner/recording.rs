@@ -1,6 +1,6 @@
 //! What an owner knows of its disk's record, and what is under way with the directory.
 
-use crate::roster::Roster;
+use crate::roster::{Moved, Roster};
 use base::Instant;
 
 /// What is under way with the directory.
@@ -29,6 +29,8 @@ pub(crate) struct Recording {
     pub(crate) answered_at: Instant,
     /// A later record that was heard of while a transaction was under way: nobody may tell of it again.
     pub(crate) newer: Option<(u64, Roster)>,
+    /// How far the disk has moved as the record is to say.
+    pub(crate) to_pass: Option<Moved>,
 }
 
 impl Recording {
@@ -42,6 +44,7 @@ impl Recording {
             is_unsettled: false,
             answered_at: now,
             newer: None,
+            to_pass: None,
         }
     }
 

@@ -34,6 +34,7 @@ impl World {
             self.with_node(host, |_, _, _| {});
         }
         self.lift_limits();
+        self.let_move();
     }
 
     /// Whether every disk must become whole and every request must end.
@@ -111,13 +112,13 @@ impl World {
         if self.may_damage() {
             return Ok(());
         }
-        let size = self.disks[0].layout.places().next().map_or(0, |(_, members)| members[0].size);
-        let (mut token, parts) = (1, (size / base::units::EXTENT_SIZE) as u32);
+        let sizes: Vec<u64> = self.disks[0].layout.places().map(|(_, members)| members[0].size).collect();
+        let mut token = 1;
         let mut places: Vec<Inspected> = Vec::new();
         for disk in self.directory.disks() {
             let (_, roster) = self.directory.get(disk).expect("just listed");
             for place in 0..roster.place_count() as u16 {
-                for part in 0..parts {
+                for part in 0..(sizes[usize::from(place)] / base::units::EXTENT_SIZE) as u32 {
                     let mut tokens = Vec::new();
                     let active = roster.members.iter().filter(|one| one.standing == Standing::Active);
                     for member in active.filter(|one| one.place == place) {
@@ -134,7 +135,7 @@ impl World {
         }
         self.run_until(self.now + 3000 * MS)?;
         for (disk, place, part, tokens) in places {
-            if let Some(code) = self.plan.code {
+            if let Some(code) = self.disks[0].layout.place_code(usize::from(place)) {
                 let found = tokens.iter().map(|(position, token)| (*position, self.bytes_of(*token)));
                 check_rows(code, part, &found.collect::<Vec<_>>())
                     .map_err(|told| format!("place {place}, part {part} of {disk:?}: {told}"))?;

@@ -67,6 +67,7 @@ impl World {
         self.deafen();
         self.spoil();
         self.change_rules();
+        self.change_course();
         if away {
             self.directory.away_until = self.now + self.random.below(4000 * MS);
             self.say(|| "the directory is away".to_owned());

@@ -22,6 +22,8 @@ const PARITY: u64 = 0x9a71_7400_0000_0001;
 /// See `SCENES`.
 const LIMITS: u64 = 0x11a1_7500_0000_0001;
 /// See `SCENES`.
+const MOVING: u64 = 0x3073_1600_0000_0001;
+/// See `SCENES`.
 const WATCHERS: u64 = 0x1a57_3042_d500_0000;
 
 /// What a run has beside its plan. None of them by default: a pinned scenario names all that it has, and a feature that is new
@@ -52,6 +54,9 @@ pub struct Features {
     pub large_copies: bool,
     /// Data units of each row of its disks, which have parity then: 2, 3 or 4; 0: they have copies.
     pub parity: u64,
+    /// How often the move of a disk into another layout turns or pauses, in the same way; 0: disks have one layout. It also says which
+    /// layout the other one is.
+    pub moving: u64,
 }
 
 /// One of the scenes that a seed may draw (`scenes`).
@@ -71,6 +76,7 @@ pub(crate) struct Streams {
     pub(crate) deafness: Random,
     pub(crate) spoils: Random,
     pub(crate) limits: Random,
+    pub(crate) moving: Random,
     pub(crate) watchers: Random,
 }
 
@@ -94,6 +100,7 @@ impl Features {
         let mut spoils = Random::new(seed ^ SPOILS);
         let mut limits = Random::new(seed ^ LIMITS);
         let mut watchers = Random::new(seed ^ WATCHERS);
+        let mut moving = Random::new(seed ^ MOVING);
         let mut parity = Random::new(seed ^ PARITY);
         let features = Features {
             scene,
@@ -107,8 +114,9 @@ impl Features {
             watchers: watchers.chance(1, 2),
             large_copies: (11..=14).contains(&(seed % 16)),
             parity: if parity.chance(1, 4) { parity.range(2..5) } else { 0 },
+            moving: if moving.chance(1, 5) { moving.range(50..1500) } else { 0 },
         };
-        (features, Streams { scenes, computing, hangs, deafness, spoils, limits, watchers })
+        (features, Streams { scenes, computing, hangs, deafness, spoils, limits, moving, watchers })
     }
 }
 
@@ -124,7 +132,7 @@ fn draw_stand_ins(random: &mut Random) -> (u64, bool) {
 impl fmt::Display for Features {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Features { scene, stand_ins, double_losses, busy, hangs, deaf, spoils, limits, .. } = *self;
-        let Features { watchers, large_copies, parity, .. } = *self;
+        let Features { watchers, large_copies, parity, moving, .. } = *self;
         let flags = [
             ("late-joins", scene == Some(Scene::LateJoins)),
             ("shaky-openings", scene == Some(Scene::ShakyOpenings)),
@@ -140,6 +148,7 @@ impl fmt::Display for Features {
             ("spoils", spoils),
             ("parity", parity),
             ("limits", limits),
+            ("moving", moving),
         ];
         let names = flags.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name.to_owned());
         let rates = rates.into_iter().filter(|(_, rate)| *rate > 0);
@@ -173,6 +182,7 @@ impl FromStr for Features {
                 "spoils" => features.spoils = rate()?,
                 "parity" => features.parity = rate()?,
                 "limits" => features.limits = rate()?,
+                "moving" => features.moving = rate()?,
                 "watchers" => features.watchers = true,
                 "large-copies" => features.large_copies = true,
                 other => return Err(format!("several hosts have no feature `{other}`")),

@@ -1,6 +1,6 @@
 //! A virtual host: a node, its devices, its clock, and whether its process runs.
 
-use super::plan::{MS, Plan};
+use super::plan::{MS, Plan, Shape};
 use super::rebuilding::HostCopy;
 use crate::device::Device;
 use crate::formatting::{LOG_SIZE, format_devices};
@@ -125,7 +125,7 @@ impl Host {
         peers: &[NodeId],
         disks: &[(DiskSpec, (u64, Roster))],
         removed: Option<Rule>,
-        (prefers_local, copy_blocks_max, start_patience): (bool, u16, Duration),
+        (prefers_local, copy_blocks_max, move_granule, start_patience): (bool, u16, u64, Duration),
     ) -> Vec<Output> {
         self.incarnation += 1;
         let clock = self.clock(now);
@@ -136,6 +136,7 @@ impl Host {
             prefers_local,
             copy_floor: COPY_FLOOR,
             copy_blocks_max,
+            move_granule,
             copy_tail_percent: COPY_TAIL_PERCENT,
             start_patience,
             former_grants: replication::limits::GRANT,
@@ -162,24 +163,34 @@ impl Host {
     }
 }
 
-/// The disk of that number: mirrors of `plan.copies`, or rows with parity, their components on the hosts that `hosts` names by place.
-pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
-    let size = if plan.code.is_some() { 2 * MIB } else { 4 * MIB };
+/// The layout of the disk of that number: mirrors, or rows with parity, their components on the hosts that `hosts` names by place, from
+/// place `first` on.
+fn layout_of(number: u64, shape: Shape, hosts: &[Vec<&Host>], first: usize) -> Layout {
+    let size = if shape.code.is_some() { 2 * MIB } else { 4 * MIB };
     let place = |index: usize| {
-        let components = hosts[index].iter().enumerate().map(|(copy, host)| Component {
-            id: component_id(number, index as u64, copy as u64),
+        let components = hosts[first + index].iter().enumerate().map(|(copy, host)| Component {
+            id: component_id(number, (first + index) as u64, copy as u64),
             device: host.capacity_device(),
             size,
-            position: if plan.code.is_some() { copy as u8 } else { 0 },
+            position: if shape.code.is_some() { copy as u8 } else { 0 },
         });
-        match plan.code {
+        match shape.code {
             None => Layout::Mirror { copies: components.collect() },
             Some(code) => Layout::Parity { code, members: components.collect() },
         }
     };
-    let layout = match plan.places {
+    match shape.places {
         1 => place(0),
         places => Layout::Stripe { unit: MIB, columns: (0..places as usize).map(place).collect() },
+    }
+}
+
+/// The disk of that number, with the layouts of its plan.
+pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
+    let layout = layout_of(number, plan.shape(), hosts, 0);
+    let layout = match plan.other {
+        None => layout,
+        Some((other, _)) => layout.moving_to(layout_of(number, other, hosts, plan.places as usize)),
     };
     DiskSpec {
         id: DiskId(u128::from(number + 1)),
@@ -188,5 +199,6 @@ pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
         verify_checksums: true,
         reading: if number.is_multiple_of(2) { Reading::Local } else { Reading::Spread },
         limits: node::Limits::default(),
+        course: node::Course::default(),
     }
 }

@@ -59,6 +59,14 @@ impl MemberEvent {
     }
 }
 
+/// Whether the active ones of some members of a place are all that it takes to have its data.
+fn is_enough<'a>(members: impl Iterator<Item = &'a Member>) -> bool {
+    let active: Vec<&Member> = members.filter(|one| one.standing == Standing::Active).collect();
+    let positions = active.iter().filter_map(|one| Some(one.rows?.position)).collect::<BTreeSet<u8>>();
+    let needed = active.iter().find_map(|one| one.rows).map(|rows| usize::from(rows.code.data()));
+    needed.map_or(!active.is_empty(), |needed| positions.len() >= needed)
+}
+
 impl World {
     /// Draws what comes and goes in one turn of the faults.
     pub(crate) fn repair(&mut self, (comes, goes, stales): (bool, bool, bool)) {
@@ -78,10 +86,15 @@ impl World {
         }
     }
 
+    /// How many places each disk has.
+    pub(crate) fn places(&self) -> u64 {
+        self.disks[0].layout.place_count() as u64
+    }
+
     /// A disk and one of its places, with its record.
     fn draw_place(&mut self) -> (DiskId, u16, u64, Roster) {
         let disk = self.disks[self.random.below(self.disks.len() as u64) as usize].id;
-        let place = self.random.below(self.plan.places) as u16;
+        let place = self.random.below(self.places()) as u16;
         let (version, roster) = self.directory.get(disk).expect("every disk has a record");
         (disk, place, version, roster)
     }
@@ -104,7 +117,7 @@ impl World {
         let seats: Vec<ComponentId> = seats_of(&here).into_iter().filter(|id| !is_replaced(*id)).collect();
         let seat = self.random.below(seats.len() as u64 + 1) as usize;
         // Rows get nothing on top: whatever comes takes a position that another has.
-        let is_of_rows = self.plan.code.is_some();
+        let is_of_rows = here.iter().any(|one| one.rows.is_some());
         let replaced = seats.get(seat).or(seats.first().filter(|_| is_of_rows)).copied();
         if is_of_rows && replaced.is_none() {
             return;
@@ -192,10 +205,11 @@ impl World {
         let is_served = |place: &u16| {
             let here = || roster.members.iter().filter(|one| one.place == *place);
             let all = here().filter_map(|one| one.rows).map(|rows| rows.position).collect::<BTreeSet<u8>>();
-            let has_all = self.plan.code.is_none_or(|code| all.len() == usize::from(code.members()));
-            has_all && self.is_enough(here())
+            let code = here().find_map(|one| one.rows).map(|rows| rows.code);
+            let has_all = code.is_none_or(|code| all.len() == usize::from(code.members()));
+            has_all && is_enough(here())
         };
-        if places.len() as u64 == self.plan.places && places.iter().all(is_served) {
+        if places.len() as u64 == self.places() && places.iter().all(is_served) {
             self.say(|| format!("{gone:?} of {disk:?} is to go"));
             self.change(disk, version, roster, None);
         }
@@ -211,24 +225,12 @@ impl World {
         if active.len() > 1 {
             let index = active[self.random.below(active.len() as u64) as usize];
             let others = active.iter().filter(|one| **one != index).map(|one| &roster.members[*one]);
-            if !self.is_enough(others) {
+            if !is_enough(others) {
                 return;
             }
             roster.members[index].standing = Standing::Stale;
             self.say(|| format!("{:?} of {disk:?} is not to count", roster.members[index].component));
             self.change(disk, version, roster, None);
-        }
-    }
-
-    /// Whether the active ones of some members of a place are all that it takes to have its data.
-    fn is_enough<'a>(&self, members: impl Iterator<Item = &'a Member>) -> bool {
-        let active = members.filter(|one| one.standing == Standing::Active);
-        match self.plan.code {
-            None => active.count() > 0,
-            Some(code) => {
-                let positions = active.filter_map(|one| Some(one.rows?.position)).collect::<BTreeSet<u8>>();
-                positions.len() >= usize::from(code.data())
-            }
         }
     }
 
@@ -302,7 +304,8 @@ impl World {
     fn make(&mut self, by: usize, component: ComponentId) {
         let Some((disk, _, roster)) = self.record_of(component) else { return };
         let node = roster.member(component).expect("just seen").node;
-        let size = self.disks[0].layout.places().next().map_or(0, |(_, copies)| copies[0].size);
+        let place = usize::from(roster.member(component).expect("just seen").place);
+        let size = self.disks[0].layout.place(place).map_or(0, |copies| copies[0].size);
         let device = self.hosts[self.index_of(node)].capacity_device();
         let new = NewComponent { id: component, disk, device, size, reservation: 0, disk_label: vec![1; 8] };
         let token = self.member_token();

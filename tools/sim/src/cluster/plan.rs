@@ -77,6 +77,10 @@ pub struct Plan {
     pub spoils: u64,
     /// Changes of disks' limits, and of which copies are read.
     pub limits: u64,
+    /// Moves between two layouts that turn or pause.
+    pub turns: u64,
+    /// The other layout that disks move into, and bytes that are moved with one change of a record.
+    pub other: Option<(Shape, u64)>,
     /// Hosts that hear nothing of others and of the directory for a while, and are heard by all.
     pub deaf: u64,
     /// Whether clocks run at different speeds.
@@ -106,7 +110,34 @@ pub struct Plan {
     pub survivor: Option<Survivor>,
 }
 
+/// Places of a disk: how many, and what each is.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// Copies of each place, or members of its rows.
+    pub copies: u64,
+    /// How rows are coded; none: places have copies.
+    pub code: Option<Code>,
+    /// Places.
+    pub places: u64,
+}
+
+impl Shape {
+    /// One of several, by a number.
+    fn of(number: u64) -> Shape {
+        let [single, double, wide] = Code::ALL;
+        let rows = |code: Code, places| Shape { copies: u64::from(code.members()), code: Some(code), places };
+        let copies = |copies, places| Shape { copies, code: None, places };
+        [copies(2, 1), copies(3, 2), rows(single, 1), rows(double, 1), rows(single, 2), rows(wide, 1)]
+            [(number % 6) as usize]
+    }
+}
+
 impl Plan {
+    /// The places that disks are made with.
+    pub fn shape(&self) -> Shape {
+        Shape { copies: self.copies, code: self.code, places: self.places }
+    }
+
     /// Draws one.
     pub fn draw(random: &mut Random) -> Plan {
         let copies = [2, 2, 3, 3, 4][random.below(5) as usize];
@@ -313,7 +344,15 @@ impl Plan {
             self.copies = u64::from(code.members());
             self.hosts = self.copies + more;
         }
-        if features.stand_ins > 0 && self.code.is_none() {
+        if features.moving > 0 {
+            let other = Shape::of(features.moving);
+            self.turns = features.moving;
+            self.other = Some((other, [128 << 10, 512 << 10, 1 << 20][(features.moving / 6 % 3) as usize]));
+            self.hosts = self.hosts.max(other.copies);
+            self.extents = if self.extents > 20 { self.extents + 32 } else { self.extents };
+            self.faulty_ns = self.faulty_ns.max(8000 * MS);
+        }
+        if features.stand_ins > 0 && self.code.is_none() && self.other.is_none() {
             self.stand_ins = features.stand_ins;
             self.hosts = self.hosts.max(self.copies + 1);
             self.tend_ns = self.tend_ns.max(300 * MS);

@@ -49,6 +49,8 @@ pub struct Summary {
     pub answered_without: u64,
     /// Times that the limits of a disk changed, or which of its copies are read.
     pub rules_changed: u64,
+    /// Moves into another layout, or back, that came to their end.
+    pub moved_over: u64,
     /// Requests that waited for a limit as it changed.
     pub held_back: u64,
     /// The longest that a guest's request took while faults came and went, in nanoseconds.
@@ -79,6 +81,7 @@ impl Summary {
         self.diverged += other.diverged;
         self.answered_without = self.answered_without.max(other.answered_without);
         self.rules_changed += other.rules_changed;
+        self.moved_over += other.moved_over;
         self.held_back += other.held_back;
         self.longest_ns = self.longest_ns.max(other.longest_ns);
     }

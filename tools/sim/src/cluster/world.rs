@@ -168,6 +168,8 @@ pub struct World {
     pub(crate) deafness: Random,
     /// For rules of disks that change.
     pub(crate) limits: Random,
+    /// Where moves between two layouts take their turns from.
+    pub(crate) moving: Random,
     pub(crate) plan: Plan,
     pub(crate) removed: Option<Rule>,
     pub(crate) prefers_local: bool,
@@ -224,7 +226,7 @@ impl World {
         plan.computing = features.busy.then_some(streams.computing);
         let mut world = World::with_plan(plan, random, removed);
         (world.hangs, world.deafness, world.spoils) = (streams.hangs, streams.deafness, streams.spoils);
-        world.limits = streams.limits;
+        (world.limits, world.moving) = (streams.limits, streams.moving);
         world.watchers = Watchers::new(features.watchers.then_some(streams.watchers));
         if features.large_copies {
             world.copy_blocks_max = COPY_BLOCKS_MAX;
@@ -240,14 +242,16 @@ impl World {
         let mut disks = Vec::new();
         let mut guests = Vec::new();
         for number in 0..plan.disks {
-            let placed: Vec<Vec<usize>> = (0..plan.places)
-                .map(|_| {
+            let other = plan.other.map_or(Vec::new(), |(other, _)| vec![other.copies; other.places as usize]);
+            let placed: Vec<Vec<usize>> = std::iter::repeat_n(plan.copies, plan.places as usize)
+                .chain(other)
+                .map(|copies| {
                     let mut order: Vec<usize> = (0..hosts.len()).collect();
                     for index in 0..order.len() {
                         let other = index + random.below((plan.hosts as usize - index) as u64) as usize;
                         order.swap(index, other);
                     }
-                    order.truncate(plan.copies as usize);
+                    order.truncate(copies as usize);
                     order
                 })
                 .collect();
@@ -266,6 +270,7 @@ impl World {
             spoils: Random::new(0),
             deafness: Random::new(0),
             limits: Random::new(0),
+            moving: Random::new(0),
             plan,
             removed,
             prefers_local,
@@ -704,7 +709,8 @@ impl World {
         // Hosts start far more often here than anywhere: where no directory is old, waiting would hide what else may go wrong.
         let patience = if self.rollback.is_drawn() { START_PATIENCE } else { Duration::ZERO };
         let (now, removed) = (self.now, self.removed);
-        let local = (self.prefers_local, self.copy_blocks_max, patience);
+        let granule = self.plan.other.map_or(node::limits::MOVE_GRANULE, |(_, granule)| granule);
+        let local = (self.prefers_local, self.copy_blocks_max, granule, patience);
         let out = self.hosts[host].start(now, &peers, &disks, removed, local);
         out.into_iter().for_each(|output| self.perform(host, output));
         self.tend_later(host);
@@ -794,5 +800,6 @@ fn first_roster(spec: &DiskSpec, placed: &[Vec<usize>], hosts: &[Host]) -> Roste
             });
         }
     }
-    Roster { epoch: 0, owner: None, members }
+    let moving = spec.layout.boundary().map(|boundary| replication::Moved { boundary, trimmed: 0 });
+    Roster { epoch: 0, owner: None, members, moving }
 }

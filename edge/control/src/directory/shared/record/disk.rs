@@ -420,6 +420,7 @@ impl StoredRoster {
             epoch: self.epoch,
             owner: self.owner.map(owner).transpose()?,
             members: self.members.into_iter().map(member).collect::<Result<_, _>>()?,
+            moving: None, // As the layout says, once all of the record is read.
         })
     }
 }

@@ -65,7 +65,7 @@ fn disk() -> ClusterDisk {
                 }),
             },
             state: DiskState::Active,
-            roster: Roster { epoch: 4, owner, members },
+            roster: Roster { epoch: 4, owner, members, moving: None },
             incoming: vec![incoming],
             stand_ins: Vec::new(),
             growth: None,

@@ -1,0 +1,362 @@
+//! Moving a disk into another layout while it is used (docs/design/0041).
+//!
+//! The owner's node does it, granule by granule, at the **boundary** between the two layouts. While a granule is copied, what guests
+//! change in it happens on its **truth** first, the side that counts, and then on the **other side**; each request ends after both. The
+//! table of changes is the only lock: a slice that is copied, and each change in the granule, has its blocks for itself on both sides.
+//! Once all is copied, nothing changes in the granule for as long as it takes the record to pass it. So both sides are equal whatever
+//! becomes of that transaction, and the side that the record names is the truth.
+
+mod copy;
+mod follow;
+mod trim;
+
+use crate::changes::ChangedRange;
+use crate::interface::{Course, MoveState, Output, Trouble};
+use crate::limits;
+use crate::node::Node;
+use base::Instant;
+use base::units::EXTENT_SIZE;
+use copy::Slice;
+use layout::{Layout, Side};
+use replication::owner::{Failure, Input, Reply};
+use replication::{Moved, Rule};
+use std::ops::Range;
+use std::sync::Arc;
+use trim::Trimming;
+
+pub(crate) use follow::Follower;
+
+/// Slices of one disk that are copied at once.
+const SLICES: usize = 2;
+/// Names of a mover in the table of changes, and in tokens of its owner: no request of a guest is numbered so high.
+const FIRST_KEY: u32 = u32::MAX - 7;
+const PASS_KEY: u32 = FIRST_KEY + 4;
+const TRIM_KEY: u32 = FIRST_KEY + 5;
+
+/// Whether a name is one of a mover.
+pub(crate) fn is_mover(key: u32) -> bool {
+    key >= FIRST_KEY
+}
+
+/// The move of a disk, by the owner on this node.
+#[derive(Debug)]
+pub(crate) struct Mover {
+    /// The number of that owner.
+    owner: u64,
+    moved: Moved,
+    course: Course,
+    stage: Stage,
+    /// Counts granules, so that who belongs to one of before is known.
+    number: u64,
+    /// Bytes that may be copied now; below zero after a slice that was longer.
+    budget: i64,
+    retry_at: Option<Instant>,
+    trouble: Option<Trouble>,
+    copied_bytes: u64,
+}
+
+/// What a mover does.
+#[derive(Debug)]
+enum Stage {
+    /// Nothing, or it waits.
+    Idle,
+    /// Frees what does not count any more.
+    Trimming(Trimming),
+    /// Copies a granule, from the slice at `next` on.
+    Copying { granule: Granule, next: u64, slices: [Option<Slice>; SLICES], is_dropped: bool },
+    /// All is copied; what changes in the granule is waited for.
+    Closing { granule: Granule },
+    /// Nothing changes in the granule, and the record is asked to pass it.
+    Passing { to: Moved },
+}
+
+/// A part of the disk that is copied.
+#[derive(Debug, Clone)]
+struct Granule {
+    range: Range<u64>,
+    /// The side that counts.
+    truth: Side,
+    /// The layout as if the other side counted everywhere.
+    other: Arc<Layout>,
+}
+
+impl Mover {
+    /// The granule that changes go to both sides of.
+    fn granule(&self) -> Option<&Granule> {
+        match &self.stage {
+            Stage::Copying { granule, is_dropped: false, .. } => Some(granule),
+            Stage::Closing { granule } => Some(granule),
+            Stage::Copying { .. } | Stage::Passing { .. } | Stage::Idle | Stage::Trimming(_) => None,
+        }
+    }
+
+    /// Whether it waits for bytes that it may copy.
+    pub(crate) fn wants_pace(&self) -> bool {
+        matches!(&self.stage, Stage::Copying { granule, next, is_dropped: false, .. } if *next < granule.range.end)
+    }
+
+    /// Bytes that are being copied.
+    pub(crate) fn copying_bytes(&self) -> u64 {
+        let Stage::Copying { slices, .. } = &self.stage else { return 0 };
+        slices.iter().flatten().map(|slice| slice.range.end - slice.range.start).sum()
+    }
+
+    /// What is under way goes on; nothing more is copied of the granule, and nothing in it is believed.
+    fn drop_granule(&mut self, now: Instant, trouble: Option<Trouble>) {
+        if let Stage::Closing { .. } = self.stage {
+            // Its range in the table of changes is let go of when its turn comes.
+            self.stage = Stage::Idle;
+            self.number += 1;
+            self.retry_at = Some(now + limits::MOVE_RETRY);
+            self.trouble = trouble.or(self.trouble);
+        } else if let Stage::Copying { is_dropped, .. } = &mut self.stage
+            && !*is_dropped
+        {
+            *is_dropped = true;
+            self.number += 1;
+            self.retry_at = trouble.map(|_| now + limits::MOVE_RETRY);
+            self.trouble = trouble.or(self.trouble);
+        }
+    }
+
+    /// What was begun to be trimmed is not what is to be trimmed now.
+    fn trim_anew(&mut self) {
+        if let Stage::Trimming(trimming) = &mut self.stage {
+            trimming.end();
+        }
+    }
+
+    /// When it wants to be looked at.
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        self.retry_at.filter(|_| !matches!(self.stage, Stage::Copying { is_dropped: true, .. }))
+    }
+}
+
+impl Node {
+    /// How far a disk that is owned here has moved.
+    pub fn move_state(&self, disk: crate::DiskKey) -> Option<MoveState> {
+        let mover = self.disks.get(disk.0)?.mover.as_deref()?;
+        Some(MoveState {
+            boundary: mover.moved.boundary,
+            copied_bytes: mover.copied_bytes,
+            trouble: mover.trouble,
+        })
+    }
+
+    /// Makes the mover of a disk that is served here and has two layouts; requests are mapped by the boundary that its owner has read.
+    pub(crate) fn know_mover(&mut self, disk: u32) {
+        let Some(state) = self.disks.get(disk) else { return };
+        let owner = self.owner_number(disk).filter(|_| self.may_start(disk));
+        let known = state.mover.as_ref().map(|mover| mover.owner);
+        if state.spec.layout.boundary().is_none() || owner.is_none() || owner == known {
+            return;
+        }
+        let moved = self.owner(disk).and_then(|owner| owner.record().1.moving);
+        let (Some(owner), Some(moved)) = (owner, moved) else { return };
+        let state = &mut self.disks[disk];
+        state.spec.layout.set_boundary(moved.boundary);
+        state.mover = Some(Box::new(Mover {
+            owner,
+            moved,
+            course: state.spec.course,
+            stage: Stage::Idle,
+            number: 0,
+            budget: 0,
+            retry_at: None,
+            trouble: None,
+            copied_bytes: 0,
+        }));
+        self.fabric.schedule.touch(disk);
+    }
+
+    /// The owner that a mover is of has ended: what it copied is believed by nobody.
+    pub(crate) fn drop_mover(&mut self, disk: u32, out: &mut Vec<Output>) {
+        if self.disks[disk].mover.take().is_some() {
+            self.disks[disk].changes.forget(is_mover);
+            self.unblock(disk, out);
+        }
+    }
+
+    /// Takes the move of a disk on as far as it goes.
+    pub(crate) fn advance_move(&mut self, disk: u32, out: &mut Vec<Output>) {
+        self.know_mover(disk);
+        while self.step_move(disk, out) {}
+    }
+
+    /// One step; whether it led to another stage.
+    fn step_move(&mut self, disk: u32, out: &mut Vec<Output>) -> bool {
+        let now = self.now;
+        let Some(state) = self.disks.get_mut(disk) else { return false };
+        let (course, size) = (state.spec.course, state.spec.layout.size());
+        let Some(mover) = state.mover.as_deref_mut() else { return false };
+        if mover.course.is_back != course.is_back {
+            // What stands on the side that it moves to now is not known: all of it is trimmed.
+            mover.moved.trimmed = if course.is_back { size } else { 0 };
+        }
+        let is_turned = std::mem::replace(&mut mover.course, course) != course;
+        if is_turned {
+            mover.trim_anew();
+        }
+        match &mut mover.stage {
+            Stage::Idle => self.leave_idle(disk),
+            Stage::Trimming(_) => self.trim_on(disk),
+            Stage::Copying { slices, is_dropped, .. } => {
+                if is_turned {
+                    mover.drop_granule(now, None);
+                    return true;
+                }
+                if *is_dropped && slices.iter().all(Option::is_none) {
+                    mover.stage = Stage::Idle;
+                    return true;
+                }
+                self.copy_on(disk, out)
+            }
+            Stage::Passing { .. } => self.pass_on(disk, out),
+            Stage::Closing { .. } => false,
+        }
+    }
+
+    /// Begins to trim, or the next granule.
+    fn leave_idle(&mut self, disk: u32) -> bool {
+        let now = self.now;
+        let (granule_bytes, rules) = (self.fabric.settings.move_granule, self.fabric.settings.rules);
+        let is_whole = self.owner(disk).is_some_and(replication::Owner::is_whole);
+        let state = &mut self.disks[disk];
+        let layout = &state.spec.layout;
+        let size = layout.size();
+        let Some(mover) = state.mover.as_deref_mut() else { return false };
+        if mover.retry_at.is_some_and(|at| at > now) {
+            return false;
+        }
+        mover.retry_at = None;
+        let Moved { boundary, trimmed } = mover.moved;
+        let is_done = boundary == if mover.course.is_back { 0 } else { size };
+        let to_trim = match mover.course.is_back {
+            false => {
+                if trimmed > boundary {
+                    0..boundary
+                } else {
+                    trimmed..boundary
+                }
+            }
+            true => {
+                if trimmed < boundary {
+                    boundary..size
+                } else {
+                    boundary..trimmed
+                }
+            }
+        };
+        if !to_trim.is_empty() && !is_done && rules.hold(Rule::TrimBeforeGranule) {
+            return self.begin_trim(disk, to_trim);
+        }
+        let mover = self.disks[disk].mover.as_deref_mut().expect("it is there");
+        if is_done || mover.course.is_paused || !is_whole {
+            return false;
+        }
+        let layout = &self.disks[disk].spec.layout;
+        // A part of a disk that is as small as in a trial.
+        let step = match granule_bytes < EXTENT_SIZE {
+            true => granule_bytes,
+            false => granule_bytes.next_multiple_of(layout.full_stripe()),
+        };
+        let range = match self.disks[disk].spec.course.is_back {
+            false => boundary..((boundary / step + 1) * step).min(size),
+            true => (boundary - 1) / step * step..boundary,
+        };
+        let truth = if self.disks[disk].spec.course.is_back { Side::New } else { Side::Old };
+        let other = Arc::new(layout.only(truth.other()));
+        let state = &mut self.disks[disk];
+        state.changes.keep_apart(range.clone());
+        let mover = state.mover.as_deref_mut().expect("it is there");
+        mover.number += 1;
+        let (next, slices) = (range.start, [const { None }; SLICES]);
+        let granule = Granule { range, truth, other };
+        mover.stage = Stage::Copying { granule, next, slices, is_dropped: false };
+        true
+    }
+
+    /// All of a granule is copied: what changes in it is waited for.
+    fn close(&mut self, disk: u32) {
+        let state = &mut self.disks[disk];
+        let mover = state.mover.as_deref_mut().expect("it copied");
+        let Stage::Copying { granule, .. } = &mover.stage else { unreachable!("it copied") };
+        let granule = granule.clone();
+        let range = granule.range.clone();
+        mover.stage = Stage::Closing { granule };
+        mover.trouble = None;
+        state.changes.forget(|key| key == PASS_KEY); // Of a granule that was dropped.
+        let is_apart = state.changes.begin_or_wait(ChangedRange::apart(PASS_KEY, range));
+        if is_apart || !self.fabric.settings.rules.hold(Rule::PassApart) {
+            self.ask_to_pass(disk);
+        }
+    }
+
+    /// Nothing changes in the granule: the record shall pass it, unless a change did not get onto the other side meanwhile.
+    fn ask_to_pass(&mut self, disk: u32) {
+        let mover = self.disks[disk].mover.as_deref_mut().expect("it copied");
+        let Stage::Closing { granule } = &mover.stage else { return };
+        let boundary = match granule.truth {
+            Side::Old => granule.range.end,
+            Side::New => granule.range.start,
+        };
+        let to = Moved { boundary, trimmed: mover.moved.trimmed };
+        mover.stage = Stage::Passing { to };
+        self.step_owner(disk, Input::Pass { moved: to });
+    }
+
+    /// Looks whether the record has passed the granule: the other side is the truth from then on.
+    fn pass_on(&mut self, disk: u32, out: &mut Vec<Output>) -> bool {
+        let recorded = self.owner(disk).and_then(|owner| owner.record().1.moving);
+        let state = &mut self.disks[disk];
+        let mover = state.mover.as_deref_mut().expect("it asked");
+        let Stage::Passing { to } = mover.stage else { unreachable!("it asked") };
+        if recorded != Some(to) {
+            return false;
+        }
+        mover.moved = to;
+        mover.stage = Stage::Idle;
+        mover.number += 1;
+        state.spec.layout.set_boundary(to.boundary);
+        self.let_go(disk, out);
+        true
+    }
+
+    /// Changes of the granule go on.
+    fn let_go(&mut self, disk: u32, out: &mut Vec<Output>) {
+        self.disks[disk].changes.forget(|key| key == PASS_KEY);
+        self.unblock(disk, out);
+    }
+
+    /// A range of the mover is its own now.
+    pub(crate) fn mover_may_begin(&mut self, disk: u32, key: u32, out: &mut Vec<Output>) {
+        match key {
+            PASS_KEY => match self.disks[disk].mover.as_deref().map(|mover| &mover.stage) {
+                Some(Stage::Closing { .. }) => self.ask_to_pass(disk),
+                _ => self.let_go(disk, out),
+            },
+            key => self.begin_slice(disk, (key - FIRST_KEY) as usize),
+        }
+    }
+
+    /// Something that a mover asked of its owner ended.
+    pub(crate) fn piece_of_mover(
+        &mut self,
+        disk: u32,
+        (key, piece): (u32, u32),
+        result: Result<Reply, Failure>,
+        out: &mut Vec<Output>,
+    ) {
+        if matches!(result, Err(Failure::Unowned)) {
+            return self.drop_mover(disk, out);
+        }
+        if self.disks.get(disk).is_none_or(|one| one.mover.is_none()) {
+            return;
+        }
+        match key {
+            TRIM_KEY => self.trimmed(disk, &result),
+            key => self.slice_answered(disk, (key - FIRST_KEY) as usize, piece, result, out),
+        }
+        self.fabric.schedule.touch(disk);
+    }
+}
