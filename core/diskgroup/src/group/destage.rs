@@ -58,18 +58,20 @@ impl Group {
 
     fn begin_round(&mut self) {
         let tail = self.round_start();
-        // A tail that stays because its move would gain too little: who waits for room has the rest destaged, which gains more.
-        let may_gain = self.destaging.is_held() || !self.held.is_empty();
+        // What is held stays in the log, wherever it stands.
+        let others = (self.log.head() - tail).saturating_sub(self.held.count() as u64);
+        let in_log = others * 100 / self.log.blocks();
+        let fill = in_log.max(self.index.fill(self.log.blocks(), 100));
+        let is_due = fill >= limits::DESTAGE_START_PERCENT;
+        // A tail that stays because its move would gain too little: who waits for room has the rest destaged, which gains more. A large
+        // write may also wait where the log is not full enough for a round: it needs room for what it holds, in one piece.
+        let may_gain = self.destaging.is_held() || !self.held.is_empty() || !is_due;
         let wants_room = may_gain && self.waits_for_log();
         let is_draining = self.destaging.is_draining() && !self.has_only_held();
         let wants_all = self.scarcity.wants_destaging()
             || ((is_draining || wants_room) && self.log.head() > tail)
             || !self.is_destaged_for_leavers(tail);
-        // What is held stays in the log, wherever it stands.
-        let others = (self.log.head() - tail).saturating_sub(self.held.count() as u64);
-        let in_log = others * 100 / self.log.blocks();
-        let fill = in_log.max(self.index.fill(self.log.blocks(), 100));
-        if !wants_all && fill < limits::DESTAGE_START_PERCENT {
+        if !wants_all && !is_due {
             return;
         }
         let head = self.stable_head();
