@@ -10,7 +10,7 @@ use crate::health::surroundings::Directory;
 use crate::status::{Condition, condition, missing};
 use crate::view::View;
 use crate::words::components;
-use placement::Policy;
+use placement::{Debt, Policy};
 use std::collections::BTreeSet;
 
 /// Whether a disk is as its policy says.
@@ -60,10 +60,9 @@ pub fn compliance(view: &View, disk: &DiskRecord, directory: Directory) -> Optio
         }
     }
     // A copy that is on its way is owed until it has arrived.
-    let is_coming = |rule: &str| rule == "failures_to_tolerate" && comes && lacks.is_empty();
-    let owed: Vec<_> =
-        disk.debts.iter().filter(|debt| !is_coming(debt.rule)).map(ToString::to_string).collect();
-    lacks.extend(owed);
+    let is_coming = |debt: &&Debt| debt.rule == "failures_to_tolerate" && comes && lacks.is_empty();
+    let (coming, owed): (Vec<&Debt>, Vec<&Debt>) = disk.debts.iter().partition(is_coming);
+    lacks.extend(owed.into_iter().map(ToString::to_string));
     if !domains::to_move(view, disk, &BTreeSet::new()).is_empty() {
         lacks.push("copies share a fault domain".to_owned());
     }
@@ -73,7 +72,10 @@ pub fn compliance(view: &View, disk: &DiskRecord, directory: Directory) -> Optio
         (false, _) => Compliance::NotCompliant(lacks),
         (true, false) => Compliance::Compliant,
         (true, true) if disk.incoming.is_empty() => Compliance::Moving("it grows".to_owned()),
-        (true, true) => Compliance::Moving(format!("{} on their way", components(disk.incoming.len()))),
+        (true, true) => {
+            let until = coming.first().map_or_else(String::new, |debt| format!("; until then {debt}"));
+            Compliance::Moving(format!("{} on the way{until}", components(disk.incoming.len())))
+        }
     })
 }
 

@@ -139,15 +139,15 @@ pub enum Objection {
         /// The size asked for.
         found: u64,
     },
-    /// The policy asks for other columns, and no blocks move when a policy changes.
-    #[error("stripes={0} needs other columns than the disk has: copy it to a new disk with this policy")]
-    Stripes(String),
-    /// The policy asks for another method, or for other rows.
+    /// A person has to decide first which of its copies are kept.
+    #[error("the disk has diverged: decide first which copies are kept (`drystone disk resolve`)")]
+    Diverged,
+    /// Of a place no copy that would stay can be reached.
     #[error(
-        "a disk keeps its method, and with method=parity its failures_to_tolerate, from its creation: copy it to a new disk with this \
-         policy"
+        "no up-to-date copy of part {0} of the disk is on a host and a device in service: bring one back into service before copies are \
+         removed"
     )]
-    Shape,
+    NoneServes(usize),
     /// A rule does not change while the disk is in use.
     #[error("{rule} cannot change from {from} to {to} on a disk in use yet: it needs {needs}")]
     NotLive {

@@ -1,7 +1,7 @@
 //! Disks that follow a named policy, once that policy has changed.
 //!
 //! Says of each disk how far it is, from records alone, so that every host says the same and nothing has to be remembered. What is
-//! [`Following::Waiting`] is changed by the next attempt; what is refused needs people.
+//! [`Following::Waiting`] is changed by the next attempt, or gets its copies from repairs; what is refused needs people.
 
 use crate::disk::{DiskRecord, DiskState};
 use placement::{DeviceSpace, Policy};
@@ -13,8 +13,8 @@ pub enum Following {
     Done,
     /// It has them, and components are on their way.
     Moving,
-    /// It gets them next.
-    Waiting,
+    /// It gets them next. Or it has them, and lacks copies that have not begun to come: what it lacks.
+    Waiting(Option<String>),
     /// It does not get them; why.
     Refused(String),
 }
@@ -25,31 +25,43 @@ impl Following {
         match self {
             Following::Done => "done",
             Following::Moving => "moving",
-            Following::Waiting => "waiting",
+            Following::Waiting(_) => "waiting",
             Following::Refused(_) => "refused",
         }
     }
 
-    /// Why it is refused.
+    /// Why it is refused, or what it lacks.
     pub fn cause(&self) -> Option<&str> {
         match self {
             Following::Refused(cause) => Some(cause),
-            Following::Done | Following::Moving | Following::Waiting => None,
+            Following::Waiting(lacks) => lacks.as_deref(),
+            Following::Done | Following::Moving => None,
         }
     }
 }
 
-/// How far a disk is with the rules of the policy that it follows. `devices` as for [`DiskRecord::change_rules`].
-pub fn following(disk: &DiskRecord, policy: &Policy, devices: &[DeviceSpace]) -> Following {
+/// How far a disk is with the rules of the policy that it follows. `devices` and
+/// `used_bytes` as for [`DiskRecord::change_rules`].
+pub fn following(
+    disk: &DiskRecord,
+    policy: &Policy,
+    devices: &[DeviceSpace],
+    used_bytes: &[u64],
+) -> Following {
     match disk.state {
-        DiskState::Creating | DiskState::Deleting => return Following::Waiting,
+        DiskState::Creating | DiskState::Deleting => return Following::Waiting(None),
         DiskState::Active => {}
     }
     if disk.policy == *policy {
-        return if disk.incoming.is_empty() { Following::Done } else { Following::Moving };
+        let lacks = disk.debts.iter().find(|debt| debt.rule == "failures_to_tolerate");
+        return match (disk.incoming.is_empty(), lacks) {
+            (false, _) => Following::Moving,
+            (true, Some(debt)) => Following::Waiting(Some(debt.to_string())),
+            (true, None) => Following::Done,
+        };
     }
-    match disk.change_rules(policy, disk.follows.clone(), devices) {
-        Ok(_) => Following::Waiting,
+    match disk.change_rules(policy, disk.follows.clone(), devices, used_bytes) {
+        Ok(_) => Following::Waiting(None),
         Err(objection) => Following::Refused(objection.to_string()),
     }
 }

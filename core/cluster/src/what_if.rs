@@ -26,55 +26,45 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Answers a question. Hosts that are away count as staying away, and incoming components as arriving. The same
 /// arguments give the same answer.
 pub fn what_if(view: &View, question: &Question, evens: Evens, now: Instant, seed: u64) -> Forecast {
-    let mut changed = view.clone();
+    let mut start = view.clone();
     let mut lacks: BTreeMap<DiskId, Vec<String>> = BTreeMap::new();
     match question {
         Question::LoseHosts(hosts) => {
             for host in hosts {
                 let gone = Liveness::Away { since: now, why: Absence::Unexpected };
-                changed.liveness.insert(*host, gone);
+                start.liveness.insert(*host, gone);
             }
         }
         Question::AddHost(host) => {
-            changed.liveness.insert(host.id, Liveness::Alive);
-            changed.hosts.insert(host.id, HostRecord::clone(host));
+            start.liveness.insert(host.id, Liveness::Alive);
+            start.hosts.insert(host.id, HostRecord::clone(host));
         }
         Question::SetPolicy { .. } => {}
     }
-    let at_once = conditions(&changed);
+    let at_once = conditions(&start);
     let evens = if matches!(question, Question::AddHost(_)) { evens } else { Evens::Nothing };
-    let mut future = Future::new(changed, now, seed);
+    let mut future = Future::new(start, now, seed);
+    let mut changed: Vec<DiskId> = Vec::new();
     if let Question::SetPolicy { disks, policy } = question {
         for disk in disks {
-            lacks.entry(*disk).or_default().extend(future.set_policy(*disk, policy));
+            match future.set_policy(*disk, policy) {
+                Ok(()) => changed.push(*disk),
+                Err(why) => lacks.entry(*disk).or_default().push(why),
+            }
         }
     }
     future.unfold(evens);
+    for disk in changed {
+        lacks.entry(disk).or_default().extend(future.owed(disk));
+    }
     for (disk, cause) in future.refused() {
         lacks.entry(disk).or_default().push(cause);
     }
-    let then = conditions(&future.view);
     let asked: BTreeSet<DiskId> = match question {
         Question::SetPolicy { disks, .. } => disks.iter().copied().collect(),
         Question::LoseHosts(_) | Question::AddHost(_) => BTreeSet::new(),
     };
-    let mut outlooks = Vec::new();
-    for (id, now) in conditions(view) {
-        let moved = future.moved.remove(&id).unwrap_or_default();
-        let lacks = lacks.remove(&id).unwrap_or_default();
-        let (at_once, then) = (at_once[&id], then[&id]);
-        let is_touched = asked.contains(&id)
-            || now != at_once
-            || at_once != then
-            || !moved.targets.is_empty()
-            || (!lacks.is_empty() && now != Condition::Whole);
-        if is_touched {
-            let name = view.disks[&id].name.clone();
-            let (bytes, targets) = (moved.bytes, moved.targets);
-            outlooks.push(Outlook { disk: id, name, now, at_once, then, bytes, targets, lacks });
-        }
-    }
-    outlooks.sort_by(|a, b| (b.then, b.at_once, &a.name).cmp(&(a.then, a.at_once, &b.name)));
+    let outlooks = outlooks(view, &at_once, &mut future, lacks, &asked);
     let targets = outlooks.iter().flat_map(|one| one.targets.keys());
     let device_names = targets.map(|id| (*id, device_name(&future.view, *id))).collect();
     let mut forecast = Forecast {
@@ -92,6 +82,35 @@ pub fn what_if(view: &View, question: &Question, evens: Evens, now: Instant, see
         forecast.verdict.extend(domain::warning(view, hosts).map(|warning| format!("; {warning}")));
     }
     forecast
+}
+
+/// The forecasts of the disks that are asked about, or to which something happens.
+fn outlooks(
+    view: &View,
+    at_once: &BTreeMap<DiskId, Condition>,
+    future: &mut Future,
+    mut lacks: BTreeMap<DiskId, Vec<String>>,
+    asked: &BTreeSet<DiskId>,
+) -> Vec<Outlook> {
+    let then = conditions(&future.view);
+    let mut outlooks = Vec::new();
+    for (id, now) in conditions(view) {
+        let moved = future.moved.remove(&id).unwrap_or_default();
+        let lacks = lacks.remove(&id).unwrap_or_default();
+        let (at_once, then) = (at_once[&id], then[&id]);
+        let is_touched = asked.contains(&id)
+            || now != at_once
+            || at_once != then
+            || !moved.targets.is_empty()
+            || (!lacks.is_empty() && now != Condition::Whole);
+        if is_touched {
+            let name = view.disks[&id].name.clone();
+            let (bytes, targets) = (moved.bytes, moved.targets);
+            outlooks.push(Outlook { disk: id, name, now, at_once, then, bytes, targets, lacks });
+        }
+    }
+    outlooks.sort_by(|a, b| (b.then, b.at_once, &a.name).cmp(&(a.then, a.at_once, &b.name)));
+    outlooks
 }
 
 /// The room of the hosts that are not away.

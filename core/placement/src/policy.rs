@@ -126,12 +126,14 @@ pub enum RuleChange {
 }
 
 impl RuleChange {
-    /// What a change needs that is not made at once; nothing where it is.
-    pub fn needs(self) -> Option<&'static str> {
-        match self {
-            RuleChange::AtOnce => None,
-            RuleChange::Copies => Some("copies to be made or removed"),
-            RuleChange::Move => Some("the data to move to another layout"),
+    /// What a change needs that cannot be made while a disk of a method is in use; nothing where it can. With parity the
+    /// failures that are tolerated give the rows their form.
+    pub fn needs(self, method: Method) -> Option<&'static str> {
+        match (self, method) {
+            (RuleChange::AtOnce, _) | (RuleChange::Copies, Method::Mirror) => None,
+            (RuleChange::Copies, Method::Parity) | (RuleChange::Move, _) => {
+                Some("the data to move to another layout")
+            }
         }
     }
 }

@@ -70,7 +70,8 @@ pub enum DiskCommand {
     /// Change settings or rules of a disk, while guests use it.
     ///
     /// A setting is `read-only on|off` or `share on|off`. Rules are `rule=value`, one or more; `policy=NAME` has the disk follow a named
-    /// policy. Limits, read locality, checksums and reservations change at once. Rules that need copies or a move of data are refused.
+    /// policy. Limits, read locality, checksums and reservations change at once. With `failures_to_tolerate`, copies of a mirrored disk are added
+    /// or removed. Rules that need a move of data are refused.
     Set {
         /// Name or id of the disk.
         name: String,

@@ -92,6 +92,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "drystone disk set web read-only on",
             "drystone disk set web iops_limit=1000 bytes_limit=64MiB/s",
+            "drystone disk set web failures_to_tolerate=2",
             "drystone disk set web policy=gold",
         ],
     ),
@@ -137,7 +138,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "policy set",
-        &["drystone policy set gold iops_limit=5000", "drystone policy set gold read_locality=spread --json"],
+        &[
+            "drystone policy set gold iops_limit=5000",
+            "drystone policy set gold failures_to_tolerate=2",
+            "drystone policy set gold read_locality=spread --json",
+        ],
     ),
     ("policy delete", &["drystone policy delete gold", "drystone policy delete wide --json"]),
     ("cluster", &["drystone cluster show", "drystone cluster set repair-delay 90m"]),

@@ -56,7 +56,7 @@ async fn every_command_answers_as_text_and_as_json() {
         ("health unsilence space.low --about /dev/log", "silenced no more"),
         ("health silences", "nothing is silenced"),
         ("resync", "nothing waits to be"),
-        ("what-if set-policy b single,stripes=1", "1 disk can have single"),
+        ("what-if set-policy b single", "1 disk can have single"),
         ("what-if set-policy --all default", "1 disk cannot have default"),
         ("events --kind disk --about b", "clients may only read ("),
         ("disk resize b 1GiB --confirm b", "is 1 GiB"),

@@ -3,9 +3,11 @@
 use super::*;
 use crate::disk::{Incoming, Reason};
 use crate::following::{Following, following};
-use crate::testing::{cluster, counting_from, node, policy};
+use crate::repair::{Action, Repairs, Step};
+use crate::testing::{at, cluster, counting_from, node, policy};
 use base::{ComponentId, DeviceId};
 use layout::Component;
+use replication::Standing;
 
 fn causes(view: &View, id: u128) -> (&'static str, String) {
     let found = compliance(view, view.disk(id), Directory::Reachable).expect("it is active");
@@ -42,7 +44,7 @@ fn a_debt_is_told_and_a_copy_on_its_way_makes_the_disk_move() {
     let one = Incoming { place: 0, component, replaces: Some(seat.id), reason: Reason::Evacuation };
     let moving = single.begin_incoming(&[(node(device.0 / 10), one)]).expect("it fits").record;
     view.disks.insert(moving.id, moving);
-    assert_eq!(causes(&view, 2), ("moving", "1 component on their way".to_owned()));
+    assert_eq!(causes(&view, 2), ("moving", "1 component on the way".to_owned()));
     assert_ne!(disk.id, single.id);
 }
 
@@ -55,13 +57,14 @@ fn a_changed_policy_reaches_its_disks_where_its_rules_change_at_once() {
     let spaces = view.spaces();
     let check = |rules: &str, expected: &str| {
         let policy = policy(rules);
-        let found = following(&disk, &policy, &spaces);
+        let found = following(&disk, &policy, &spaces, &[]);
         assert_eq!(found.name(), expected, "{rules}: {found:?}");
-        let changed = disk.change_rules(&policy, disk.follows.clone(), &spaces);
+        let changed = disk.change_rules(&policy, disk.follows.clone(), &spaces, &[]);
         match &found {
-            Following::Waiting => {
+            Following::Waiting(_) => {
                 let after = changed.expect("it changes at once").record;
-                assert_eq!(following(&after, &policy, &spaces), Following::Done);
+                let owed = after.debts.first().map(|debt| Following::Waiting(Some(debt.to_string())));
+                assert_eq!(following(&after, &policy, &spaces, &[]), owed.unwrap_or(Following::Done));
                 assert_eq!((after.policy, after.layout.clone()), (policy, disk.layout.clone()));
                 assert_eq!(after.space_reservation, policy.space_reservation);
             }
@@ -76,12 +79,9 @@ fn a_changed_policy_reaches_its_disks_where_its_rules_change_at_once() {
     check("default", "done");
     check("default,iops_limit=100,bytes_limit=1MiB/s,read_locality=spread,checksum=off", "waiting");
     check("default,space_reservation=100", "waiting");
-    let cause = check("default,failures_to_tolerate=2", "refused");
-    assert!(
-        cause
-            .contains("failures_to_tolerate cannot change from 1 to 2 on a disk in use yet: it needs copies"),
-        "{cause}"
-    );
+    check("default,failures_to_tolerate=2,iops_limit=100", "waiting");
+    let cause = check("default,failures_to_tolerate=3", "refused");
+    assert!(cause.contains("failures_to_tolerate=3 needs 4 hosts"), "{cause}");
     let cause = check("default,stripes=2,iops_limit=100", "refused");
     assert!(
         cause.contains("stripes cannot change from auto to 2") && cause.contains("another layout"),
@@ -100,10 +100,10 @@ fn a_reservation_changes_only_where_there_is_room() {
         host.devices[0].free_bytes = 1 << 30;
     }
     let spaces = view.spaces();
-    let refused = disk.change_rules(&policy("default,space_reservation=100"), None, &spaces);
+    let refused = disk.change_rules(&policy("default,space_reservation=100"), None, &spaces, &[]);
     assert!(refused.is_err(), "10 GiB are not free");
     let forced =
-        disk.change_rules(&policy("default,space_reservation=100,force_provisioning=on"), None, &spaces);
+        disk.change_rules(&policy("default,space_reservation=100,force_provisioning=on"), None, &spaces, &[]);
     let forced = forced.expect("it is a debt").record;
     assert_eq!(forced.space_reservation, disk.space_reservation);
     assert!(forced.debts.iter().any(|debt| debt.rule == "space_reservation"), "{:?}", forced.debts);
@@ -111,19 +111,36 @@ fn a_reservation_changes_only_where_there_is_room() {
     let reserved = view.add_disk(2, "default");
     let mut all = cluster(3, 1);
     all.disks = view.disks.clone();
-    let changed =
-        reserved.change_rules(&policy("default,space_reservation=50"), None, &all.spaces()).expect("room");
+    let changed = reserved.change_rules(&policy("default,space_reservation=50"), None, &all.spaces(), &[]);
+    let changed = changed.expect("room");
     assert!(changed.update.iter().all(|(_, one)| one.reservation * 2 == one.size), "{:?}", changed.update);
-    let mut ids = counting_from(950);
-    let copies = changed.record.with_policy(
-        &policy("default,failures_to_tolerate=2,space_reservation=50"),
-        &all.spaces(),
-        &all.nodes(),
-        &mut ids,
-        1,
-    );
-    let copies = copies.expect("a third host is there");
-    assert!(
-        !copies.create.is_empty() && copies.create.iter().all(|(_, one)| one.reservation * 2 == one.size)
-    );
+}
+
+#[test]
+fn a_mirror_that_is_to_tolerate_more_is_not_compliant_then_moves_and_then_is_compliant() {
+    let mut view = cluster(3, 1);
+    let disk = view.add_disk(1, "default,stripes=1,space_reservation=50");
+    let gold = policy("default,stripes=1,space_reservation=50,failures_to_tolerate=2");
+    let follow = |view: &View| following(view.disk(1), &gold, &view.spaces(), &[]);
+    view.policies.insert("gold".to_owned(), gold);
+    let changed = disk.change_rules(&gold, Some("gold".to_owned()), &view.spaces(), &[]);
+    view.disks.insert(disk.id, changed.expect("there is a third host").record);
+    let owed = "failures_to_tolerate is 1, the policy asks for 2";
+    assert_eq!(causes(&view, 1), ("not compliant", owed.to_owned()));
+    assert_eq!(follow(&view), Following::Waiting(Some(owed.to_owned())));
+    // Repairs bring the copy in, as any that a policy asks for.
+    let actions = Repairs::default().step(at(1), &view, &mut counting_from(900), 1).actions;
+    let [Action { step: step @ Step::Begin(coming), .. }] = &actions[..] else { panic!("{actions:?}") };
+    assert_eq!((coming.len(), coming[0].incoming.reason), (1, Reason::Policy));
+    let begun = step.apply(view.disk(1)).expect("it fits").expect("a record");
+    assert!(begun.create.iter().all(|(_, one)| one.reservation * 2 == one.size), "{:?}", begun.create);
+    view.disks.insert(disk.id, begun.record);
+    assert_eq!(causes(&view, 1), ("moving", format!("1 component on the way; until then {owed}")));
+    assert_eq!(follow(&view), Following::Moving);
+    let mut roster = view.disk(1).roster.clone();
+    roster.members.iter_mut().for_each(|one| one.standing = Standing::Active);
+    let there = view.disk(1).with_roster(&roster).expect("it arrives").record;
+    view.disks.insert(disk.id, there.finish_incoming(ComponentId(900)).expect("it counts").record);
+    assert_eq!(causes(&view, 1), ("compliant", String::new()));
+    assert_eq!(follow(&view), Following::Done);
 }

@@ -1,113 +1,70 @@
-//! Changing the policy of a disk.
+//! Changing the rules of a disk in use.
 //!
-//! Copies are added and removed, and reservations change. No blocks move between columns: that would be a new disk.
+//! Most rules change with the record alone. When a mirror is to tolerate fewer failures, surplus copies leave with the same
+//! transition. When it is to tolerate more, the missing copies are a debt from then on: repairs bring them in, within their
+//! bounds and after lost copies. No blocks move between columns here.
 
-use super::parts::{Incoming, Reason};
-use super::{DiskRecord, Nodes, Objection, Transition, node_of};
-use base::{ComponentId, DeviceId, HostId, NodeId};
-use placement::{Addition, Breach, Debt, DeviceSpace, Method, Policy, add_copies, check, check_reservation};
+use super::parts::Incoming;
+use super::{DiskRecord, Objection, Transition};
+use base::{ComponentId, DeviceId, HostId};
+use placement::{DeviceSpace, FaultDomain, Policy, add_copies, check_reservation};
 use replication::Member;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl DiskRecord {
-    /// Changes the policy: surplus copies are removed and missing ones added. With `force_provisioning`, a copy for
-    /// which there is no room is a debt.
+    /// Changes rules while guests use the disk, and the named policy that it follows. A larger reservation and further
+    /// copies need room; with `force_provisioning`, what has none is a debt. `used_bytes` is the data by place, if known.
+    /// A copy on a device out of service counts as unreachable: it leaves before the others.
     ///
     /// # Errors
-    /// When a rule of the policy cannot be kept.
-    pub fn with_policy(
-        &self,
-        policy: &Policy,
-        devices: &[DeviceSpace],
-        nodes: &Nodes,
-        ids: &mut impl FnMut() -> ComponentId,
-        seed: u64,
-    ) -> Result<Transition, Objection> {
-        self.expect_active()?;
-        policy.check_supported().map_err(placement::Cause::Unsupported).map_err(Objection::Cause)?;
-        if self.growth.is_some() {
-            return Err(Objection::Growth("the disk is growing"));
-        }
-        let is_reshaped = policy.method != self.policy.method
-            || (policy.method == Method::Parity
-                && policy.failures_to_tolerate != self.policy.failures_to_tolerate);
-        if is_reshaped {
-            return Err(Objection::Shape);
-        }
-        let mut next = DiskRecord { policy: *policy, ..self.clone() };
-        next.keep_stripes(devices)?;
-        next.seat_arrived();
-        next.drop_copies();
-        let stay = next.clone();
-        let gone = |member: &&Member| stay.roster.member(member.component).is_none();
-        let delete = self.roster.members.iter().filter(gone).map(|one| (one.node, one.component)).collect();
-        next.set_reservation(devices)?;
-        let coming = next.copies_to_come(devices, nodes, ids, seed)?;
-        let begun = next.begin_incoming(&coming)?;
-        let transition = self.changed(begun.record);
-        let is_new: BTreeSet<ComponentId> = begun.create.iter().map(|(_, one)| one.id).collect();
-        let mut update = transition.record.components();
-        update.retain(|(_, one)| !is_new.contains(&one.id));
-        Ok(Transition { create: begun.create, update, delete, ..transition })
-    }
-
-    /// Changes rules that change at once, while guests use the disk, and the named policy that it follows. A larger
-    /// reservation needs room on every device of the disk; with `force_provisioning`, what has none is a debt.
-    ///
-    /// # Errors
-    /// When a rule cannot be kept, or does not change at once: then nothing changes.
+    /// When a rule cannot be kept, or its change needs a move of the data: then nothing changes.
     pub fn change_rules(
         &self,
         policy: &Policy,
         follows: Option<String>,
         devices: &[DeviceSpace],
+        used_bytes: &[u64],
     ) -> Result<Transition, Objection> {
         self.expect_active()?;
         policy.check_supported().map_err(placement::Cause::Unsupported).map_err(Objection::Cause)?;
         for rule in policy.differences(&self.policy) {
-            if let Some(needs) = rule.change.needs() {
+            if let Some(needs) = rule.change.needs(self.policy.method) {
                 let value = |policy: &Policy| policy.get(rule.name).unwrap_or_default();
                 let (from, to) = (value(&self.policy), value(policy));
                 return Err(Objection::NotLive { rule: rule.name, from, to, needs });
             }
         }
         let reserves = policy.space_reservation != self.policy.space_reservation;
-        if reserves && self.growth.is_some() {
+        let copies = policy.copies().cmp(&self.policy.copies());
+        if (reserves || copies.is_ne()) && self.growth.is_some() {
             return Err(Objection::Growth("the disk is growing"));
         }
         let mut next = DiskRecord { policy: *policy, follows, ..self.clone() };
+        if copies.is_lt() {
+            next.seat_arrived();
+            next.drop_copies(devices)?;
+        }
         if reserves {
             next.set_reservation(devices)?;
         }
+        if copies.is_gt() && !policy.force_provisioning {
+            next.check_copies_to_come(devices, used_bytes)?;
+        }
+        let gone = |member: &&Member| next.roster.member(member.component).is_none();
+        let delete = self.roster.members.iter().filter(gone).map(|one| (one.node, one.component)).collect();
         let transition = self.changed(next);
         let update = transition.record.components();
-        Ok(Transition { update, ..transition })
+        Ok(Transition { update, delete, ..transition })
     }
 
-    /// The copies that the policy asks for beyond the present and the incoming ones.
-    fn copies_to_come(
-        &self,
-        devices: &[DeviceSpace],
-        nodes: &Nodes,
-        ids: &mut impl FnMut() -> ComponentId,
-        seed: u64,
-    ) -> Result<Vec<(NodeId, Incoming)>, Objection> {
+    /// Checks that there are devices for the copies that the policy asks for beyond the present and the incoming ones.
+    fn check_copies_to_come(&self, devices: &[DeviceSpace], used_bytes: &[u64]) -> Result<(), Objection> {
         let layout = self.layout_to_come();
         let devices = self.without_leaving(devices, &BTreeSet::new());
-        let mut coming = Vec::new();
-        for Addition { place, outcome } in add_copies(&self.placed(&layout, &[]), &devices, ids, seed) {
-            match outcome {
-                Ok(component) => {
-                    let place = place as u16;
-                    let one = Incoming { place, component, replaces: None, reason: Reason::Policy };
-                    coming.push((node_of(nodes, component.device)?, one));
-                }
-                Err(_) if self.policy.force_provisioning => {}
-                Err(cause) => return Err(Objection::Cause(cause)),
-            }
-        }
-        Ok(coming)
+        // Whether there is a device does not depend on the ids and the seed.
+        let found = add_copies(&self.placed(&layout, used_bytes), &devices, &mut || ComponentId(u64::MAX), 0);
+        let refused = found.into_iter().find_map(|addition| addition.outcome.err());
+        refused.map_or(Ok(()), |cause| Err(Objection::Cause(cause)))
     }
 
     /// The devices as the disk may use them. The `lost` devices and those that a component of the disk leaves count
@@ -123,22 +80,6 @@ impl DiskRecord {
         let mut devices = devices.to_vec();
         devices.iter_mut().filter(|one| leaving.contains(&one.id)).for_each(|one| one.in_service = false);
         devices
-    }
-
-    fn keep_stripes(&mut self, devices: &[DeviceSpace]) -> Result<(), Objection> {
-        self.debts.retain(|debt| debt.rule != "stripes");
-        let breaches = check(&self.placed(&self.layout, &[]), devices);
-        let Some(Breach::Stripes { wanted, found }) =
-            breaches.iter().find(|breach| matches!(breach, Breach::Stripes { .. }))
-        else {
-            return Ok(());
-        };
-        let (wanted, got) = (wanted.to_string(), found.to_string());
-        if !self.policy.force_provisioning {
-            return Err(Objection::Stripes(wanted));
-        }
-        self.debts.push(Debt { rule: "stripes", wanted, got });
-        Ok(())
     }
 
     fn set_reservation(&mut self, devices: &[DeviceSpace]) -> Result<(), Objection> {
@@ -164,25 +105,60 @@ impl DiskRecord {
     }
 
     /// Removes surplus copies: of each place those with the least worth.
-    fn drop_copies(&mut self) {
-        let wanted = self.policy.copies();
+    fn drop_copies(&mut self, devices: &[DeviceSpace]) -> Result<(), Objection> {
+        if self.roster.diverged().next().is_some() {
+            return Err(Objection::Diverged);
+        }
+        let devices: BTreeMap<DeviceId, &DeviceSpace> = devices.iter().map(|one| (one.id, one)).collect();
         let hosts = if self.policy.keeps_to_one_host() { self.places_of_hosts() } else { BTreeMap::new() };
         let has_copies = |place: &usize| self.layout.place_code(*place).is_none();
         for place in (0..self.layout.place_count()).filter(has_copies).collect::<Vec<usize>>() {
             let copies = self.layout.place(place).expect("the place is there").to_vec();
             let further = self.incoming.iter().filter(|one| usize::from(one.place) == place);
-            let further = further.filter(|one| one.replaces.is_none()).map(|one| one.component.id);
-            let mut ranked: Vec<ComponentId> = copies.iter().map(|copy| copy.id).chain(further).collect();
-            ranked.sort_by_key(|id| Reverse((self.worth(*id), self.places_with(*id, &hosts))));
-            let dropped: BTreeSet<ComponentId> = ranked.into_iter().skip(wanted).collect();
-            self.incoming.retain(|one| {
-                !dropped.contains(&one.component.id)
-                    && one.replaces.is_none_or(|lost| !dropped.contains(&lost))
-            });
-            let kept = copies.into_iter().filter(|copy| !dropped.contains(&copy.id)).collect();
-            self.layout = self.layout.with_place(place, kept);
+            let further = further.filter(|one| one.replaces.is_none()).map(|one| one.component);
+            let all =
+                copies.iter().copied().chain(further).map(|one| (one.id, devices.get(&one.device).copied()));
+            let kept = self.most_worth(all.collect(), &hosts);
+            let serves = |(id, device): &(ComponentId, Option<&DeviceSpace>)| {
+                self.is_active(*id) && device.is_some_and(|device| device.in_service)
+            };
+            let stays = |id: ComponentId| kept.iter().any(|(one, _)| *one == id);
+            if !kept.iter().any(serves) && !copies.iter().all(|copy| stays(copy.id)) {
+                return Err(Objection::NoneServes(place));
+            }
+            let leaves = |one: &Incoming| {
+                usize::from(one.place) == place && !stays(one.replaces.unwrap_or(one.component.id))
+            };
+            let layout =
+                self.layout.with_place(place, copies.iter().filter(|one| stays(one.id)).copied().collect());
+            self.incoming.retain(|one| !leaves(one));
+            self.layout = layout;
         }
         self.drop_stand_ins();
+        Ok(())
+    }
+
+    /// The copies of a place that stay, with their devices: up-to-date copies first, then those in service, then those in
+    /// a fault domain that has none yet.
+    fn most_worth<'a>(
+        &self,
+        mut copies: Vec<(ComponentId, Option<&'a DeviceSpace>)>,
+        hosts: &BTreeMap<HostId, usize>,
+    ) -> Vec<(ComponentId, Option<&'a DeviceSpace>)> {
+        let mut kept: Vec<(ComponentId, Option<&DeviceSpace>)> = Vec::new();
+        let mut domains: BTreeSet<FaultDomain<'_>> = BTreeSet::new();
+        while kept.len() < self.policy.copies() {
+            let rank = |(id, device): &(ComponentId, Option<&DeviceSpace>)| {
+                let serves = device.is_some_and(|device| device.in_service);
+                let is_apart = device.is_none_or(|device| !domains.contains(&device.domain()));
+                (self.is_active(*id), serves, is_apart, self.worth(*id), self.places_with(*id, hosts))
+            };
+            let Some(best) = (0..copies.len()).max_by_key(|index| rank(&copies[*index])) else { break };
+            let (id, device) = copies.swap_remove(best);
+            domains.extend(device.map(DeviceSpace::domain));
+            kept.push((id, device));
+        }
+        kept
     }
 
     /// The number of places of which each host has an active copy.
@@ -195,13 +171,13 @@ impl DiskRecord {
     }
 
     /// The number of places of which the host of a copy has one, so that a disk without redundancy is left on as few
-    /// hosts as possible. Ties are broken by host id, so that the same host wins at each place.
-    fn places_with(&self, id: ComponentId, hosts: &BTreeMap<HostId, usize>) -> (usize, Option<HostId>) {
+    /// hosts as possible. Ties are broken for the owner's host, whose guests read there, then by host id, so that the same
+    /// host wins at each place.
+    fn places_with(&self, id: ComponentId, hosts: &BTreeMap<HostId, usize>) -> (usize, bool, Option<HostId>) {
         let host = self.roster.member(id).map(|member| member.node.host);
-        match host.and_then(|host| hosts.get(&host)) {
-            Some(places) => (*places, host),
-            None => (0, None),
-        }
+        let places = host.and_then(|host| hosts.get(&host)).copied().unwrap_or(0);
+        let is_owner = host.is_some() && self.roster.owner.map(|owner| owner.node.host) == host;
+        (places, is_owner, host)
     }
 
     /// The worth of a copy. An active one of the layout, of which there is always one, is worth most.

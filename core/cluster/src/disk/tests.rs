@@ -189,32 +189,150 @@ fn a_component_that_begins_to_count_is_given_its_size_before_that() {
     assert_eq!(told, [(1, 2 * GIB)]);
 }
 
+/// Changes the rules of a disk as `disk set` does.
+fn set(view: &View, disk: &DiskRecord, rules: &str) -> Result<Transition, Objection> {
+    disk.change_rules(&policy(rules), None, &view.spaces(), view.used(disk.id))
+}
+
+/// A further copy of a place, on a device.
+fn further(disk: &DiskRecord, place: usize, new: u64, device: u128) -> (NodeId, Incoming) {
+    let first = disk.layout.place(place).expect("it is there")[0];
+    let component = Component { id: ComponentId(new), device: DeviceId(device), ..first };
+    let node = crate::testing::node(device / 10);
+    (node, Incoming { place: place as u16, component, replaces: None, reason: Reason::Policy })
+}
+
+/// A mirror of three on hosts 1, 2 and 3: components 1 and 2 as made, and 30.
+fn with_three_copies(view: &View) -> DiskRecord {
+    let disk = made(view, "default,stripes=1", GIB);
+    let more = set(view, &disk, "default,stripes=1,failures_to_tolerate=2").expect("a third host").record;
+    let is_free = |id: &u128| disk.layout.components().all(|(_, one)| one.device.0 != *id);
+    let free = [11, 21, 31].into_iter().find(is_free).expect("one is free");
+    let begun = more.begin_incoming(&[further(&more, 0, 30, free)]).expect("it fits").record;
+    stand(&begun, 30, Standing::Active).finish_incoming(ComponentId(30)).expect("it counts").record
+}
+
 #[test]
-fn a_policy_brings_copies_and_takes_them_away() {
+fn a_mirror_that_is_to_tolerate_more_owes_copies_and_one_that_is_to_tolerate_less_drops_them() {
     let view = cluster(3, 1);
     let disk = made(&view, "default,stripes=1", GIB);
-    let set = |disk: &DiskRecord, rules: &str| {
-        disk.with_policy(&policy(rules), &view.spaces(), &view.nodes(), &mut counting_from(30), 1)
-    };
-    let more = set(&disk, "default,stripes=1,failures_to_tolerate=2").expect("there is a third host");
-    assert_eq!((more.create.len(), more.record.layout.component_count()), (1, 2));
+    let more = set(&view, &disk, "default,stripes=1,failures_to_tolerate=2,iops_limit=9").expect("a third");
+    assert_eq!((more.create.len(), more.delete.len(), &more.record.layout), (0, 0, &disk.layout));
+    assert_eq!(more.record.policy.iops_limit.map(|limit| limit.get()), Some(9), "rules at once come with it");
     assert_eq!(
         more.record.debts.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["failures_to_tolerate is 1, the policy asks for 2"]
     );
-    let there = stand(&more.record, 30, Standing::Active).finish_incoming(ComponentId(30)).unwrap().record;
-    assert_eq!((there.layout.component_count(), there.debts.len()), (3, 0));
-    let fewer = set(&stand(&there, 1, Standing::Absent), "single,stripes=1").expect("fewer always fit");
-    assert_eq!((ids(&fewer.record), fewer.delete.len()), (vec![2], 2));
+    let back = set(&view, &more.record, "default,stripes=1").expect("nothing came yet").record;
+    assert_eq!((back.debts.len(), &back.layout), (0, &disk.layout));
 
-    let refused = set(&disk, "default,stripes=1,failures_to_tolerate=3").expect_err("no fourth host");
+    let there = with_three_copies(&view);
+    assert_eq!((there.layout.component_count(), there.debts.len()), (3, 0));
+    let fewer =
+        set(&view, &stand(&there, 1, Standing::Absent), "single,stripes=1").expect("fewer always fit");
+    assert_eq!((fewer.record.layout.component_count(), fewer.delete.len()), (1, 2));
+    assert_ne!(ids(&fewer.record), [1], "it is not up to date");
+
+    let refused = set(&view, &disk, "default,stripes=1,failures_to_tolerate=3").expect_err("no fourth host");
     assert!(refused.to_string().contains("needs 4 hosts"), "{refused}");
-    let forced = set(&disk, "default,stripes=1,failures_to_tolerate=3,force_provisioning=on").unwrap();
-    assert_eq!(forced.create.len(), 1);
-    assert_eq!(set(&disk, "default,stripes=2"), Err(Objection::Stripes("2".to_owned())));
-    let reserved = set(&disk, "default,stripes=1,space_reservation=100").expect("there is room");
+    let forced = set(&view, &disk, "default,stripes=1,failures_to_tolerate=3,force_provisioning=on");
+    assert_eq!(forced.expect("it is a debt").record.debts.len(), 1);
+    for (rules, rule) in [
+        ("default,stripes=2,failures_to_tolerate=2", "stripes"),
+        ("default,stripes=1,method=parity", "method"),
+        ("default,stripes=1,method=parity,failures_to_tolerate=2", "method"),
+    ] {
+        let refused = set(&view, &disk, rules);
+        assert!(
+            matches!(refused, Err(Objection::NotLive { rule: found, .. }) if found == rule),
+            "{refused:?}"
+        );
+    }
+    let reserved = set(&view, &disk, "default,stripes=1,space_reservation=100").expect("there is room");
     assert_eq!(reserved.update.len(), 2);
     assert!(reserved.update.iter().all(|(_, one)| one.reservation == GIB));
+}
+
+#[test]
+fn parity_keeps_the_failures_that_it_tolerates() {
+    let disk = made(&cluster(6, 1), "default,method=parity", GIB);
+    let refused = set(&cluster(6, 1), &disk, "default,method=parity,failures_to_tolerate=2");
+    let text = refused.expect_err("its rows have another form").to_string();
+    assert!(text.contains("failures_to_tolerate cannot change from 1 to 2"), "{text}");
+    assert!(text.contains("another layout"), "{text}");
+}
+
+#[test]
+fn further_copies_need_room_for_the_data_that_is_there() {
+    let mut view = cluster(3, 1);
+    let disk = made(&view, "default,stripes=1", 50 * GIB);
+    for host in 1..=3 {
+        view.host_mut(host).devices[0].free_bytes = 10 * GIB;
+    }
+    let more = "default,stripes=1,failures_to_tolerate=2";
+    assert!(set(&view, &disk, more).is_ok(), "it has no data yet");
+    view.used_bytes.insert(disk.id, vec![20 * GIB]);
+    let refused = set(&view, &disk, more);
+    assert!(matches!(refused, Err(Objection::Cause(_))), "{refused:?}");
+}
+
+/// The record learns of a lost host after a while. Until then the copy there counts, and it would have been kept in favour of the
+/// one on the host that is left.
+#[test]
+fn a_copy_that_can_be_reached_stays_rather_than_one_that_cannot() {
+    let mut view = cluster(3, 1);
+    let disk = with_three_copies(&view);
+    let hosts: Vec<u128> = disk.roster.members.iter().map(|one| one.node.host.0).collect();
+    for left in &hosts {
+        for host in hosts.iter().filter(|host| *host != left) {
+            view.lose_host(*host, 1);
+        }
+        let fewer = set(&view, &disk, "single,stripes=1").expect("one can be reached").record;
+        assert_eq!(fewer.roster.members.iter().map(|one| one.node.host.0).collect::<Vec<_>>(), [*left]);
+        let member = disk.roster.members.iter().find(|one| one.node.host.0 == *left).expect("it has one");
+        let behind = stand(&disk, member.component.0, Standing::Absent);
+        let refused = set(&view, &behind, "single,stripes=1");
+        assert_eq!(refused, Err(Objection::NoneServes(0)), "the one that can be reached is not up to date");
+        view.liveness.values_mut().for_each(|liveness| *liveness = crate::Liveness::Alive);
+    }
+}
+
+#[test]
+fn copies_in_one_fault_domain_are_the_first_to_go() {
+    let mut view = cluster(3, 1);
+    let disk = with_three_copies(&view);
+    for host in [1, 3] {
+        view.host_mut(host).fault_domain = Some("r1".to_owned());
+    }
+    let fewer = set(&view, &disk, "default,stripes=1").expect("there are enough").record;
+    let hosts: BTreeSet<u128> = fewer.roster.members.iter().map(|one| one.node.host.0).collect();
+    assert!(hosts.contains(&2) && hosts.len() == 2, "{hosts:?}");
+}
+
+#[test]
+fn of_a_disk_that_has_diverged_no_copy_is_dropped() {
+    let view = cluster(3, 1);
+    let mut disk = with_three_copies(&view);
+    disk.roster.members[0].standing = Standing::Absent;
+    disk.roster.members[0].ceiling = replication::Ceiling::Passed;
+    assert_eq!(set(&view, &disk, "default,stripes=1"), Err(Objection::Diverged));
+}
+
+#[test]
+fn copies_that_still_come_are_called_off_first() {
+    let view = cluster(3, 1);
+    let disk = made(&view, "default,stripes=1", GIB);
+    let more = set(&view, &disk, "default,stripes=1,failures_to_tolerate=2").expect("a third host").record;
+    let free =
+        [11, 21, 31].into_iter().find(|id| disk.layout.components().all(|(_, one)| one.device.0 != *id));
+    let begun =
+        more.begin_incoming(&[further(&more, 0, 30, free.expect("one is free"))]).expect("it fits").record;
+    let back = set(&view, &begun, "default,stripes=1").expect("it is called off");
+    assert_eq!((ids(&back.record), back.record.incoming.len()), (vec![1, 2], 0));
+    assert_eq!(back.delete.iter().map(|(_, id)| id.0).collect::<Vec<_>>(), [30]);
+    let growing = begun.begin_growth(2 * GIB, &view.spaces(), &view.nodes(), &mut counting_from(40), 1);
+    let refused = set(&view, &growing.expect("it fits").record, "default,stripes=1");
+    assert!(matches!(refused, Err(Objection::Growth(_))), "{refused:?}");
 }
 
 /// Of a mirror that becomes a disk without redundancy, each place kept any of its copies: the disk then stood on both hosts
@@ -227,12 +345,8 @@ fn a_mirror_that_becomes_single_keeps_the_copies_of_one_host() {
     // Copies have no order among themselves.
     let reversed: Vec<_> = disk.layout.place(1).expect("it is there").iter().rev().copied().collect();
     disk.layout = disk.layout.with_place(1, reversed);
-    let set = |rules: &str| {
-        disk.with_policy(&policy(rules), &view.spaces(), &view.nodes(), &mut counting_from(30), 1)
-            .expect("fewer always fit")
-            .record
-    };
-    let devices: BTreeSet<_> = set("single").layout.components().map(|(_, one)| one.device).collect();
+    let single = set(&view, &disk, "single").expect("fewer always fit").record;
+    let devices: BTreeSet<_> = single.layout.components().map(|(_, one)| one.device).collect();
     assert_eq!(devices.len(), 1, "{devices:?}");
 }
 
@@ -242,6 +356,7 @@ enum Happening {
     Stand(usize, u8),
     Owner(u128),
     Replace(usize, u128),
+    Add(usize, u128),
     Arrive(usize),
     Finish(usize),
     Cancel(usize),
@@ -259,6 +374,7 @@ fn happenings() -> impl Strategy<Value = Happening> {
         6 => (any::<usize>(), 0u8..3).prop_map(|(a, b)| Happening::Stand(a, b)),
         1 => (1u128..6).prop_map(Happening::Owner),
         5 => (any::<usize>(), any::<u128>()).prop_map(|(a, b)| Happening::Replace(a, b)),
+        3 => (any::<usize>(), any::<u128>()).prop_map(|(a, b)| Happening::Add(a, b)),
         6 => any::<usize>().prop_map(Happening::Arrive),
         6 => any::<usize>().prop_map(Happening::Finish),
         1 => any::<usize>().prop_map(Happening::Cancel),
@@ -304,6 +420,10 @@ fn attempt(disk: &DiskRecord, view: &View, what: &Happening, next: u64) -> Resul
             let device = spaces[(device % spaces.len() as u128) as usize].id;
             disk.begin_incoming(&[incoming(disk, lost.0, next, device.0)])
         }
+        Happening::Add(place, device) => {
+            let device = spaces[(device % spaces.len() as u128) as usize].id;
+            disk.begin_incoming(&[further(disk, place % disk.layout.place_count(), next, device.0)])
+        }
         Happening::Finish(which) => disk.finish_incoming(coming(which)),
         Happening::Cancel(which) => disk.cancel_incoming(coming(which)),
         Happening::Policy(failures, share, force) => {
@@ -311,7 +431,7 @@ fn attempt(disk: &DiskRecord, view: &View, what: &Happening, next: u64) -> Resul
             policy.failures_to_tolerate = *failures;
             policy.space_reservation = Percent::new(*share).expect("at most 100");
             policy.force_provisioning = *force;
-            disk.with_policy(&policy, &spaces, &nodes, &mut ids, next)
+            disk.change_rules(&policy, None, &spaces, &[])
         }
         Happening::Grow(gib) => disk.begin_growth(gib * GIB, &spaces, &nodes, &mut ids, next),
         Happening::EndGrowth(true) => disk.finish_growth(),

@@ -29,7 +29,7 @@ pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Findi
                 let sharing = sharing.into_iter().map(|(_, copy)| copy.id).collect();
                 blocked(around, disk, &sharing, found);
                 shared(view, around, disk, &sharing, found);
-                debts(view, disk, found);
+                debts(view, disk, around, found);
             }
         }
     }
@@ -234,21 +234,26 @@ fn shared(
     });
 }
 
-fn debts(view: &View, disk: &DiskRecord, found: &mut Vec<Finding>) {
+fn debts(view: &View, disk: &DiskRecord, around: &Surroundings<'_>, found: &mut Vec<Finding>) {
     let differences = differences(view, disk);
     if disk.debts.is_empty() && differences.is_empty() {
         return;
     }
     let has_debts = !disk.debts.is_empty();
+    let is_refused = (0..disk.layout.place_count())
+        .any(|place| around.repairs.refused().contains_key(&(disk.id, Slot::Copy(place))));
+    let lacks_copies_alone = disk.debts.iter().all(|debt| debt.rule == "failures_to_tolerate");
+    let waits = lacks_copies_alone && !is_refused && !around.repairs.are_off();
     let debts: Vec<String> = disk.debts.iter().map(ToString::to_string).chain(differences).collect();
     found.push(Finding {
         code: Code::PlacementDebt,
         severity: Severity::Warning,
         subject: Subject::Disk(disk.id),
         cause: format!("{} has less than its policy asks for: {}", disk.name, debts.join("; ")),
-        remedy: match has_debts {
-            true => "add hosts or capacity devices; missing copies are then made automatically",
-            false => "`drystone policy show` says why the disk does not follow; give it rules of its own with `drystone disk set`",
+        remedy: match (has_debts, waits) {
+            (true, true) => "wait until the missing copies are made (`drystone resync`)",
+            (true, false) => "add hosts or capacity devices; missing copies are then made automatically",
+            (false, _) => "`drystone policy show` says why the disk does not follow; give it rules of its own with `drystone disk set`",
         }
         .to_owned(),
     });

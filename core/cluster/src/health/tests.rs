@@ -180,6 +180,26 @@ fn placement_debt() {
 }
 
 #[test]
+fn missing_copies_are_waited_for_where_there_is_room_for_them() {
+    let mut view = well();
+    let disk = view.disk(1).clone();
+    let more = crate::testing::policy("default,stripes=1,failures_to_tolerate=2");
+    let owed = disk.change_rules(&more, None, &view.spaces(), &[]).expect("a third host is there").record;
+    view.disks.insert(disk.id, owed);
+    let remedy = |view: &View| {
+        let found = find(view, Directory::Reachable, &[NOW]);
+        let debt = found.into_iter().find(|one| one.code == Code::PlacementDebt).expect("copies are missing");
+        debt.remedy
+    };
+    assert_eq!(remedy(&view), "wait until the missing copies are made (`drystone resync`)");
+    let hosts = hosts_of(&view, 1);
+    for host in view.hosts.values_mut().filter(|host| !hosts.contains(&host.id.0)) {
+        host.devices.clear();
+    }
+    assert!(remedy(&view).starts_with("add hosts"));
+}
+
+#[test]
 fn host_away_and_suspect() {
     check(Code::HostAway, "h1 has shown no sign of life for 60 s", |view| {
         view.liveness.insert(HostId(1), away());

@@ -6,7 +6,6 @@ use crate::disk::{DiskRecord, DiskState, Transition};
 use crate::limits::{FORECAST_ROUNDS_MAX, REFUSED_RETRY};
 use crate::repair::{Action, Repairs, Settings, Step};
 use crate::view::{Ground, View};
-use base::units::format_bytes;
 use base::{ComponentId, DeviceId, DiskId, Instant};
 use placement::{Balance, Footprint, Policy};
 use replication::{OwnedBy, Role, Standing};
@@ -99,44 +98,23 @@ impl Future {
         causes
     }
 
-    /// Changes the policy of a disk. Returns what the disk lacks of it.
-    pub(super) fn set_policy(&mut self, id: DiskId, policy: &Policy) -> Vec<String> {
-        let Some(disk) = self.view.disks.get(&id).cloned() else {
-            return vec!["there is no such disk".to_owned()];
-        };
-        let (spaces, nodes) = (self.view.spaces(), self.view.nodes());
-        let changed = disk.with_policy(policy, &spaces, &nodes, &mut ids_below(&mut self.last_id), self.seed);
-        match changed {
-            Ok(transition) => {
-                let mut lacks: Vec<String> =
-                    transition.record.debts.iter().map(ToString::to_string).collect();
-                // An incoming copy is a debt until it has arrived.
-                lacks.retain(|_| transition.record.incoming.is_empty());
-                lacks.extend(self.without_room(&transition));
-                self.adopt(&disk, transition, Cause::Need);
-                lacks
-            }
-            Err(objection) => vec![objection.to_string()],
-        }
+    /// Changes the policy of a disk, as `disk set` does. Missing copies come with the repairs.
+    ///
+    /// # Errors
+    /// Why the disk keeps its policy.
+    pub(super) fn set_policy(&mut self, id: DiskId, policy: &Policy) -> Result<(), String> {
+        let disk = self.view.disks.get(&id).cloned().ok_or("there is no such disk")?;
+        let (spaces, used_bytes) = (self.view.spaces(), self.view.used(id));
+        let changed = disk.change_rules(policy, disk.follows.clone(), &spaces, used_bytes);
+        let transition = changed.map_err(|objection| objection.to_string())?;
+        self.adopt(&disk, transition, Cause::Need);
+        Ok(())
     }
 
-    /// A policy is checked against what it reserves. Whether the present data has room is checked here.
-    fn without_room(&self, transition: &Transition) -> Vec<String> {
-        let short = |(_, one): &(_, wire::NewComponent)| {
-            let bytes = self.footprint(&transition.record, one.id).bytes();
-            let (host, device) = self.view.device(one.device)?;
-            let free = device.free_bytes.saturating_sub(device.reserved_bytes);
-            (bytes > free).then(|| {
-                format!(
-                    "{} of {} has {} free, and a copy takes {}",
-                    device.name,
-                    host.name,
-                    format_bytes(free),
-                    format_bytes(bytes)
-                )
-            })
-        };
-        transition.create.iter().filter_map(short).collect()
+    /// What a disk lacks of its policy, by its record.
+    pub(super) fn owed(&self, id: DiskId) -> Vec<String> {
+        let disk = self.view.disks.get(&id);
+        disk.map_or_else(Vec::new, |disk| disk.debts.iter().map(ToString::to_string).collect())
     }
 
     fn perform(&mut self, action: &Action, cause: Cause) {

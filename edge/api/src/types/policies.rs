@@ -29,7 +29,7 @@ pub struct FollowerView {
     pub disk: String,
     /// `done`, `moving`, `waiting` or `refused`.
     pub state: String,
-    /// Why it is refused.
+    /// Why it is refused, or which copies it still waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }

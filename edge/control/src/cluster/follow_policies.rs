@@ -1,14 +1,15 @@
 //! Rules of disks that change while guests use them: on their own, and with the named policy that they follow.
 //!
-//! Each change is one compare-and-set of the disk's record; hosts take it from there. `core/cluster` says what changes at once, and why
-//! the rest does not. Must hold no rule of its own.
+//! Each change is one compare-and-set of the disk's record; hosts take it from there. Copies that a disk lacks then come with
+//! repairs, and nodes delete components that its record no longer names. `core/cluster` says what changes, and why the rest does not.
+//! Must hold no rule of its own.
 
 use super::Cluster;
 use super::change::{objection, restless, unknown};
 use crate::directory::shared::record::ClusterDisk;
 use crate::events::Kind;
 use crate::limits::{FOLLOW_PERIOD, SIZE_POLL};
-use ::cluster::{Following, following};
+use ::cluster::{Following, Objection, following};
 use api::types::FollowerView;
 use base::DiskId;
 use failure::Failure;
@@ -32,7 +33,7 @@ impl Cluster {
     /// Gives a disk the rules that `wanted` makes of its present ones. Says which rules are other than before.
     ///
     /// # Errors
-    /// What `wanted` says; or when a rule cannot be kept, or does not change while the disk is in use.
+    /// What `wanted` says; or when a rule cannot be kept, or its change needs a move of the data.
     pub async fn change_rules(
         &self,
         id: DiskId,
@@ -46,8 +47,12 @@ impl Cluster {
             if (policy, &follows) == (record.policy, &record.follows) {
                 return Ok(());
             }
-            let changed = record.change_rules(&policy, follows, &self.spaces().await?).map_err(|why| {
-                let failure = objection(why);
+            if policy.copies() > record.policy.copies() {
+                self.know_size(id).await?;
+            }
+            let (spaces, used_bytes) = (self.spaces().await?, self.keeper().facts.used(id).to_vec());
+            let changed = record.change_rules(&policy, follows, &spaces, &used_bytes).map_err(|why| {
+                let failure = with_way_out(why);
                 Failure { error: format!("disk {}: {}", record.name, failure.error), ..failure }
             })?;
             let next = disk.with(changed.record);
@@ -60,13 +65,23 @@ impl Cluster {
         Err(restless(id))
     }
 
+    /// Sees that it is known how much data a disk has: further copies need room for that.
+    async fn know_size(&self, id: DiskId) -> Result<(), Failure> {
+        let is_known = !self.keeper().facts.used(id).is_empty();
+        if !is_known {
+            self.refresh_sizes(&self.state().await?, true).await;
+        }
+        Ok(())
+    }
+
     /// How far the disks are that follow a policy, by name.
     pub fn followers(&self, name: &str, policy: &Policy) -> Vec<FollowerView> {
         let view = self.view();
-        let spaces = view.spaces(|_| true);
+        let keeper = self.keeper();
+        let spaces = keeper.facts.spaces();
         let follow = view.disks.values().filter(|disk| disk.record.follows.as_deref() == Some(name));
         let follower = |disk: &Arc<ClusterDisk>| {
-            let found = following(&disk.record, policy, &spaces);
+            let found = following(&disk.record, policy, &spaces, keeper.facts.used(disk.record.id));
             let (state, cause) = (found.name().to_owned(), found.cause().map(str::to_owned));
             FollowerView { disk: disk.record.name.clone(), state, cause }
         };
@@ -115,21 +130,26 @@ impl Cluster {
         let spaces = self.spaces().await?;
         for (disk, name, policy) in behind {
             let id = disk.record.id;
-            match following(&disk.record, &policy, &spaces) {
+            let used_bytes = self.keeper().facts.used(id).to_vec();
+            match following(&disk.record, &policy, &spaces, &used_bytes) {
                 Following::Done | Following::Moving => {}
                 Following::Refused(cause) => {
                     if told.insert(id, cause.clone()).as_ref() != Some(&cause) {
                         self.log(id, Kind::DiskChanged, format!("it does not follow policy {name}: {cause}"));
                     }
                 }
-                Following::Waiting => {
+                Following::Waiting(_) => {
                     let follows = Some(name.to_owned());
                     let is_same = |now: &Rules| now.follows == follows;
                     let wanted = |now: &Rules| {
                         let next = Rules { policy, follows: now.follows.clone() };
                         Ok(if is_same(now) { next } else { now.clone() })
                     };
-                    self.change_rules(id, wanted).await?;
+                    // One disk that does not change does not keep the others waiting.
+                    if let Err(failure) = self.change_rules(id, wanted).await {
+                        tracing::debug!("{failure}");
+                        continue;
+                    }
                     self.log(
                         id,
                         Kind::DiskChanged,
@@ -140,4 +160,16 @@ impl Cluster {
         }
         Ok(())
     }
+}
+
+/// Why rules do not change, with what can be done instead.
+fn with_way_out(why: Objection) -> Failure {
+    let hint = match &why {
+        Objection::NotLive { .. } => "create a disk with this policy and copy the data to it",
+        Objection::Cause(cause) => cause.remedy(),
+        Objection::NoneServes(_) => "`drystone disk show` lists the copies and what is wrong with them",
+        Objection::Growth(_) => "try again once the disk has its new size",
+        _ => return objection(why),
+    };
+    objection(why).hint(hint)
 }

@@ -193,9 +193,11 @@ impl Cluster {
         }
         for component in found.to_delete {
             match self.order(node, Order::Delete(component)).await? {
-                Ok(()) => {
-                    self.log(id, Kind::CopyDeleted, "what stood here of it was replaced, and is deleted")
-                }
+                Ok(()) => self.log(
+                    id,
+                    Kind::CopyDeleted,
+                    "a copy on this host that its record no longer names is deleted",
+                ),
                 Err(why) => {
                     tracing::warn!(
                         "component {component} of disk {} cannot be deleted: {why}",

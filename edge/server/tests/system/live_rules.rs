@@ -1,6 +1,6 @@
 //! Rules of disks that guests use: limits as fio sees them, changes on the fly, named policies that disks follow, compliance.
 
-use super::cluster::{Cluster, SECONDS};
+use super::cluster::{Cluster, SECONDS, assert_verified, verified_load};
 use super::host::{Shape, Site};
 use super::members::expect;
 use super::tools::{command, said, wait_for};
@@ -119,10 +119,7 @@ fn rules_change_on_a_disk_in_use_and_what_needs_a_move_is_refused_with_its_cause
     );
     for (rule, why) in [
         ("stripes=2", "stripes cannot change from auto to 2 on a disk in use yet: it needs the data to move"),
-        (
-            "failures_to_tolerate=1",
-            "failures_to_tolerate cannot change from 0 to 1 on a disk in use yet: it needs copies",
-        ),
+        ("failures_to_tolerate=1", "failures_to_tolerate=1 needs 2 disk groups"),
         ("space_reservation=100", ""),
         ("iops_limit=0", "none, 1.."),
         ("policy=silver", "`silver` is neither"),
@@ -204,6 +201,107 @@ fn a_changed_policy_reaches_the_disks_that_follow_it_and_tells_of_those_that_it_
     });
     expect(&site.cli(&["policy", "set", "single", "iops_limit=1"]), 3, "built-in policy");
     server.stop();
+}
+
+/// The hosts with up-to-date copies of a disk, and what is said of the disk.
+fn copies(cluster: &Cluster, host: &str, disk: &str) -> (Vec<String>, Value) {
+    let shown = cluster.json(host, &["disk", "show", disk]);
+    let components = shown["components"].as_array().expect("components").iter();
+    let active = components.filter(|one| one["standing"] == "active");
+    let mut hosts: Vec<String> = active.map(|one| one["host"].as_str().expect("a host").to_owned()).collect();
+    hosts.sort();
+    (hosts, shown)
+}
+
+/// Waits until a disk has so many up-to-date copies and is compliant; gives the hosts.
+fn compliant_with(cluster: &Cluster, host: &str, disk: &str, count: usize) -> Vec<String> {
+    wait_for(&format!("{disk} has {count} copies and is compliant"), SECONDS, || {
+        let (hosts, shown) = copies(cluster, host, disk);
+        (hosts.len() == count && shown["compliance"]["state"] == "compliant").then_some(hosts)
+    })
+}
+
+#[test]
+fn a_mirror_in_use_tolerates_more_failures_and_fewer_again() {
+    let cluster = Cluster::start(4);
+    let holders = cluster.mirrored("web", "64MiB");
+    let user = holders[0].as_str();
+    let mut client = cluster.attach(user, "web");
+    client.write(48 << 20, &[7; 65536]).expect("it writes");
+    let load = verified_load(&cluster.uri(user, "web"), 20);
+    cluster.wait_for_load(user, "web");
+    let more = "default,stripes=1,failures_to_tolerate=2";
+    let forecast = cluster.json(user, &["what-if", "set-policy", "web", more]);
+    assert!(forecast["verdict"].as_str().is_some_and(|text| text.contains("1 disk can have")), "{forecast}");
+    let shown = cluster.json(user, &["disk", "set", "web", "failures_to_tolerate=2", "read_locality=spread"]);
+    let rules = &shown["rules"];
+    assert_eq!(
+        (&rules["failures_to_tolerate"], &rules["read_locality"]),
+        (&"2".into(), &"spread".into()),
+        "{shown}"
+    );
+    let three = compliant_with(&cluster, user, "web", 3);
+    assert!(holders.iter().all(|host| three.contains(host)), "{three:?}");
+    let events = said(&cluster.cli(user, &["events", "--about", "web"]));
+    assert!(events.contains("its policy asks for more copies than it has"), "{events}");
+    assert!(events.contains("and are default,failures_to_tolerate=2"), "{events}");
+
+    // A host is lost: reads and the load go on, and a disk that is not whole keeps its up-to-date copies.
+    let victim = three.iter().find(|host| *host != user).expect("there are others").as_str();
+    cluster.order("kill", victim);
+    wait_for("it is not compliant", SECONDS, || {
+        (copies(&cluster, user, "web").1["compliance"]["state"] == "not compliant").then_some(())
+    });
+    assert_eq!(client.read(48 << 20, 65536).expect("it reads"), [7; 65536]);
+    cluster.json(user, &["disk", "set", "web", "failures_to_tolerate=1"]);
+    let two = compliant_with(&cluster, user, "web", 2);
+    assert!(!two.iter().any(|host| host == victim), "{two:?} without {victim}");
+    assert_verified(load);
+    assert_eq!(client.read(48 << 20, 65536).expect("it reads"), [7; 65536]);
+    // The host comes back, and what stood there of the disk is deleted.
+    cluster.order("start", victim);
+    wait_for("it answers", SECONDS, || cluster.cli(victim, &["host", "list"]).status.success().then_some(()));
+    cluster.wait_for_components(2);
+
+    let load = verified_load(&cluster.uri(user, "web"), 8);
+    cluster.wait_for_load(user, "web");
+    cluster.json(user, &["disk", "set", "web", "failures_to_tolerate=0"]);
+    assert_eq!(compliant_with(&cluster, user, "web", 1), [user], "the copy beside the guest stays");
+    cluster.wait_for_components(1);
+    assert_verified(load);
+    assert_eq!(client.read(48 << 20, 65536).expect("it reads"), [7; 65536]);
+    let refused = cluster.cli(user, &["disk", "set", "web", "failures_to_tolerate=1", "method=parity"]);
+    expect(&refused, 3, "method cannot change from mirror to parity on a disk in use yet");
+}
+
+#[test]
+fn disks_get_the_copies_that_the_policy_which_they_follow_asks_for_or_say_why_not() {
+    let cluster = Cluster::start(3);
+    cluster.json("a", &["policy", "create", "gold", "default", "stripes=1"]);
+    for disk in ["one", "two"] {
+        cluster.json("a", &["disk", "create", disk, "64MiB", "--policy", "gold"]);
+    }
+    cluster.json("a", &["policy", "set", "gold", "failures_to_tolerate=2", "iops_limit=5000"]);
+    for disk in ["one", "two"] {
+        assert_eq!(compliant_with(&cluster, "a", disk, 3), ["a", "b", "c"]);
+    }
+    let followers = |state: &str| {
+        let policy = cluster.json("a", &["policy", "show", "gold"]);
+        let disks = policy["disks"].as_array().cloned().unwrap_or_default();
+        (disks.len() == 2 && disks.iter().all(|disk| disk["state"] == state)).then_some(policy)
+    };
+    wait_for("both follow", SECONDS, || followers("done"));
+    cluster.json("a", &["policy", "set", "gold", "failures_to_tolerate=3"]);
+    let policy = wait_for("both are refused", SECONDS, || followers("refused"));
+    let cause = policy["disks"][0]["cause"].as_str().expect("a cause");
+    assert!(cause.contains("failures_to_tolerate=3 needs 4 hosts"), "{cause}");
+    cluster.json("a", &["policy", "set", "gold", "failures_to_tolerate=1"]);
+    for disk in ["one", "two"] {
+        compliant_with(&cluster, "a", disk, 2);
+    }
+    wait_for("both follow", SECONDS, || followers("done"));
+    let refused = cluster.cli("a", &["disk", "set", "one", "failures_to_tolerate=3"]);
+    expect(&refused, 3, "add hosts with devices or tolerate fewer failures");
 }
 
 #[test]
