@@ -90,6 +90,7 @@ impl Adopted {
             incoming: Vec::new(),
             stand_ins: Vec::new(),
             growth: None,
+            moving: None,
             surplus: None,
             follows: None,
             debts: Vec::new(),

@@ -81,7 +81,10 @@ impl Balancer {
         // A component is filled by its disk's owner, so disks without one do not move. A disk that is not in use
         // causes no load anyway.
         let movable = view.disks.values().filter(|disk| {
-            disk.state == DiskState::Active && disk.growth.is_none() && disk.roster.owner.is_some()
+            disk.state == DiskState::Active
+                && disk.growth.is_none()
+                && disk.moving.is_none()
+                && disk.roster.owner.is_some()
         });
         let placed: Vec<PlacedDisk<'_>> =
             movable.map(|disk| disk.placed(&disk.layout, view.used(disk.id))).collect();

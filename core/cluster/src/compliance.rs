@@ -68,6 +68,10 @@ pub fn compliance(view: &View, disk: &DiskRecord, directory: Directory) -> Optio
     }
     lacks.extend(differences(view, disk));
     comes |= disk.growth.is_some();
+    if let Some((moved, all)) = disk.moved_bytes().filter(|_| lacks.is_empty()) {
+        let percent = (u128::from(moved) * 100).checked_div(u128::from(all)).unwrap_or(0);
+        return Some(Compliance::Moving(format!("{percent} % of it moved")));
+    }
     Some(match (lacks.is_empty(), comes) {
         (false, _) => Compliance::NotCompliant(lacks),
         (true, false) => Compliance::Compliant,

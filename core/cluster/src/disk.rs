@@ -12,6 +12,7 @@
 
 pub(crate) mod diverged;
 pub(crate) mod life;
+mod moves;
 mod parts;
 mod replace;
 mod resize;
@@ -22,11 +23,11 @@ use crate::attaching::Access;
 use base::{ComponentId, DeviceId, DiskId, NodeId};
 use layout::{Component, Invalid, Layout};
 use placement::{Cause, Debt, PlacedDisk, Policy, Refusal, reservation};
-use replication::{InRows, Member, Roster, Standing};
+use replication::{InRows, Member, Moved, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::NewComponent;
 
-pub use parts::{DiskState, Growth, Incoming, Reason, StandIn};
+pub use parts::{DiskState, Growth, Incoming, Moving, Reason, StandIn};
 
 /// The node that serves each device.
 pub type Nodes = BTreeMap<DeviceId, NodeId>;
@@ -65,6 +66,8 @@ pub struct DiskRecord {
     pub stand_ins: Vec<StandIn>,
     /// The larger size that is being made.
     pub growth: Option<Growth>,
+    /// The move into another layout.
+    pub moving: Option<Moving>,
     /// The former, larger size. The space between the end of the disk and this size is still to be freed.
     pub surplus: Option<u64>,
     /// What the policy asks for and the disk lacks.
@@ -148,6 +151,20 @@ pub enum Objection {
          removed"
     )]
     NoneServes(usize),
+    /// It moves into another layout.
+    #[error("the disk is being moved into another layout")]
+    Moving,
+    /// It does not move, or not all of it has.
+    #[error("the disk is not being moved into another layout")]
+    NotMoving,
+    /// A device would be too full with the other layout.
+    #[error("device {device} lacks {missing} of room for the other layout")]
+    NoRoomToMove {
+        /// The device.
+        device: String,
+        /// Bytes, for people.
+        missing: String,
+    },
     /// A rule does not change while the disk is in use.
     #[error("{rule} cannot change from {from} to {to} on a disk in use yet: it needs {needs}")]
     NotLive {
@@ -177,6 +194,9 @@ pub enum Disagreement {
     /// The layout is smaller than the disk, or the surplus is not larger than the size.
     #[error("the layout holds less than the disk, or the surplus ends within the disk")]
     Size,
+    /// It has two layouts, and nothing says that it moves.
+    #[error("the disk has two layouts, and does not move")]
+    Moving,
     /// The roster does not name the components of the layout, or not by place.
     #[error("the roster does not name the components of the layout and the incoming ones by place")]
     Members,
@@ -266,6 +286,9 @@ impl DiskRecord {
         if self.layout.size() < self.size || self.surplus.is_some_and(|end| end <= self.size) {
             return Err(Disagreement::Size);
         }
+        if self.layout.boundary().is_some() && self.moving.is_none() {
+            return Err(Disagreement::Moving);
+        }
         self.check_incoming()?;
         self.layout_to_come().validate()?;
         self.check_members()?;
@@ -350,7 +373,9 @@ impl DiskRecord {
     /// Tells the roster's members what they are in the rows of their places, which the roster itself does not store. To be called
     /// once a record was read.
     pub fn note_rows(&mut self) {
-        if self.layout.code().is_none() {
+        let trimmed = self.moving.as_ref().map_or(0, |moving| moving.trimmed);
+        self.roster.moving = self.layout.boundary().map(|boundary| Moved { boundary, trimmed });
+        if (0..self.layout.place_count()).all(|place| self.layout.place_code(place).is_none()) {
             return;
         }
         let rows: Vec<Option<InRows>> = self.roster.members.iter().map(|one| self.in_rows(one)).collect();
@@ -424,6 +449,9 @@ impl DiskRecord {
     /// What the policy asks for and the disk lacks. Missing columns are known from the plan only and stay missing,
     /// because no blocks move.
     fn debts_now(&self) -> Vec<Debt> {
+        if self.layout.boundary().is_some() {
+            return self.debts.clone(); // As before it began to move.
+        }
         let mut got = self.policy;
         let fewest = self.layout.places().map(|(_, copies)| copies.len()).min().unwrap_or(1);
         let survived = self.layout.code().map_or(fewest as u8 - 1, |code| code.parity());

@@ -52,12 +52,24 @@ pub fn following(
         DiskState::Creating | DiskState::Deleting => return Following::Waiting(None),
         DiskState::Active => {}
     }
+    if let Some(moving) = &disk.moving {
+        return match moving.policy == *policy || disk.policy == *policy && moving.is_back {
+            true => Following::Moving,
+            false => Following::Waiting(Some("it is being moved into another layout".to_owned())),
+        };
+    }
     if disk.policy == *policy {
         let lacks = disk.debts.iter().find(|debt| debt.rule == "failures_to_tolerate");
         return match (disk.incoming.is_empty(), lacks) {
             (false, _) => Following::Moving,
             (true, Some(debt)) => Following::Waiting(Some(debt.to_string())),
             (true, None) => Following::Done,
+        };
+    }
+    if disk.needs_move(policy) {
+        return match disk.check_move(policy, devices, used_bytes) {
+            Ok(()) => Following::Waiting(None),
+            Err(objection) => Following::Refused(objection.to_string()),
         };
     }
     match disk.change_rules(policy, disk.follows.clone(), devices, used_bytes) {

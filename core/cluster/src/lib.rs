@@ -45,7 +45,8 @@ pub use compliance::{Compliance, compliance};
 pub use device::{DeviceRecord, DeviceState, Leaving};
 pub use disk::life::NewDisk;
 pub use disk::{
-    Disagreement, DiskRecord, DiskState, Growth, Incoming, Nodes, Objection, Reason, StandIn, Transition,
+    Disagreement, DiskRecord, DiskState, Growth, Incoming, Moving, Nodes, Objection, Reason, StandIn,
+    Transition,
 };
 pub use domains::{SharedDomain, shared_domains};
 pub use following::{Following, following};

@@ -399,7 +399,9 @@ fn outcomes(
         return replacements.into_iter().map(|one| (Slot::Component(one.lost), one.outcome)).collect();
     }
     let places: BTreeSet<usize> = due.iter().map(|due| due.place).collect();
-    let additions = add_copies(placed, devices, ids, seed).into_iter();
+    // How many copies a place has is a matter of the move while the disk has two layouts.
+    let has_two = placed.layout.boundary().is_some();
+    let additions = if has_two { Vec::new() } else { add_copies(placed, devices, ids, seed) }.into_iter();
     let wanted = additions.filter(|addition| places.contains(&addition.place));
     wanted.map(|addition| (Slot::Copy(addition.place), addition.outcome)).collect()
 }

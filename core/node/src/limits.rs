@@ -129,9 +129,9 @@ pub const COPY_GOAL_UNKNOWN: Duration = Duration::from_millis(5);
 /// Back-pressure of a component above which copies slow down: guests' writes are delayed by an eighth of the most then.
 pub const COPY_CONGESTION_MAX: u8 = 128;
 
-/// Bytes of a disk that are moved with one change of its record, rounded up to full stripes of both layouts: a few seconds at the floor
+/// Bytes of a disk that are moved with one change of its record, rounded up to full stripes of both layouts: two seconds at the floor
 /// of copies, and one change of a record for each.
-pub const MOVE_GRANULE: u64 = 256 << 20;
+pub const MOVE_GRANULE: u64 = 64 << 20;
 
 /// Most bytes of a slice of a move: guests' changes of its blocks wait while it is copied.
 pub const MOVE_SLICE_BYTES_MAX: u64 = 4 << 20;

@@ -15,13 +15,12 @@ use crate::interface::{Course, MoveState, Output, Trouble};
 use crate::limits;
 use crate::node::Node;
 use base::Instant;
+use base::request::Pieces;
 use base::units::EXTENT_SIZE;
-use copy::Slice;
 use layout::{Layout, Side};
 use replication::owner::{Failure, Input, Reply};
 use replication::{Moved, Rule};
 use std::ops::Range;
-use std::sync::Arc;
 use trim::Trimming;
 
 pub(crate) use follow::Follower;
@@ -70,14 +69,25 @@ enum Stage {
     Passing { to: Moved },
 }
 
+/// A slice of a granule.
+#[derive(Debug)]
+struct Slice {
+    range: Range<u64>,
+    outstanding: u32,
+    /// What was read, by stretch.
+    answers: Vec<Pieces>,
+    is_written: bool,
+    failure: Option<Trouble>,
+}
+
 /// A part of the disk that is copied.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Granule {
     range: Range<u64>,
     /// The side that counts.
     truth: Side,
     /// The layout as if the other side counted everywhere.
-    other: Arc<Layout>,
+    other: Layout,
 }
 
 impl Mover {
@@ -209,7 +219,7 @@ impl Node {
                     mover.stage = Stage::Idle;
                     return true;
                 }
-                self.copy_on(disk, out)
+                self.copy_on(disk)
             }
             Stage::Passing { .. } => self.pass_on(disk, out),
             Stage::Closing { .. } => false,
@@ -265,7 +275,7 @@ impl Node {
             true => (boundary - 1) / step * step..boundary,
         };
         let truth = if self.disks[disk].spec.course.is_back { Side::New } else { Side::Old };
-        let other = Arc::new(layout.only(truth.other()));
+        let other = layout.only(truth.other());
         let state = &mut self.disks[disk];
         state.changes.keep_apart(range.clone());
         let mover = state.mover.as_deref_mut().expect("it is there");
@@ -280,8 +290,9 @@ impl Node {
     fn close(&mut self, disk: u32) {
         let state = &mut self.disks[disk];
         let mover = state.mover.as_deref_mut().expect("it copied");
-        let Stage::Copying { granule, .. } = &mover.stage else { unreachable!("it copied") };
-        let granule = granule.clone();
+        let Stage::Copying { granule, .. } = std::mem::replace(&mut mover.stage, Stage::Idle) else {
+            unreachable!("it copied")
+        };
         let range = granule.range.clone();
         mover.stage = Stage::Closing { granule };
         mover.trouble = None;

@@ -580,12 +580,29 @@ pub struct ChangeDisk {
     /// Of a disk that has diverged: the host whose copies are kept. What the others hold beyond that is overwritten.
     #[serde(default)]
     pub keep: Option<String>,
+    /// Of a disk that is being moved into another layout, because its `method`, `stripes` or rows change: what becomes of the move.
+    #[serde(default, rename = "move")]
+    pub steer: Option<MoveAction>,
     /// The disk's name: needed to make it smaller, and to choose which copies are kept.
     #[serde(default)]
     pub confirm: Option<String>,
     /// To make it smaller: whether the connections of clients that have it are ended. Otherwise a disk with clients is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detach_clients: bool,
+}
+
+/// What becomes of a move into another layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MoveAction {
+    /// It pauses.
+    Pause,
+    /// It goes on.
+    Resume,
+    /// It moves back into the layout that it had.
+    Back,
+    /// It moves on into the new layout.
+    On,
 }
 
 /// How a device is removed.

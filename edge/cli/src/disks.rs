@@ -5,7 +5,7 @@ use crate::{text, transfer};
 use api::client::disk_path;
 use api::types::{
     AllowedView, AttachedView, BucketView, ChangeDisk, CreateDisk, DiskSummary, DiskView, HistogramView,
-    HistogramsView, LatencyView, LimitView, RateView,
+    HistogramsView, LatencyView, LimitView, MoveAction, RateView,
 };
 use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
@@ -69,13 +69,14 @@ pub enum DiskCommand {
     Allow(AllowOptions),
     /// Change settings or rules of a disk, while guests use it.
     ///
-    /// A setting is `read-only on|off` or `share on|off`. Rules are `rule=value`, one or more; `policy=NAME` has the disk follow a named
+    /// A setting is `read-only on|off`, `share on|off` or `move pause|resume|back|on`. Rules are `rule=value`, one or more; `policy=NAME` has the disk follow a named
     /// policy. Limits, read locality, checksums and reservations change at once. With `failures_to_tolerate`, copies of a mirrored disk are added
-    /// or removed. Rules that need a move of data are refused.
+    /// or removed. With `method`, `stripes`, or `failures_to_tolerate` of a disk with parity, what the disk holds is moved into another
+    /// layout in the background; `drystone disk show` tells how far it is, and `move` has it pause, go on, or move back.
     Set {
         /// Name or id of the disk.
         name: String,
-        /// A setting and its value, or rules: read-only on, iops_limit=500 bytes_limit=64MiB/s, policy=gold
+        /// A setting and its value, or rules: read-only on, move back, iops_limit=500 bytes_limit=64MiB/s, method=parity, policy=gold
         #[arg(required = true, value_name = "SETTING VALUE | RULE=VALUE")]
         settings: Vec<String>,
     },
@@ -259,6 +260,7 @@ async fn set(shell: &mut Shell<'_>, name: &str, settings: &[String]) -> Result<(
     shell.show(&disk, |disk| {
         let summary = &disk.summary;
         match (request.read_only, request.share) {
+            _ if request.steer.is_some() => format!("{}: {}", summary.name, summary.compliance.text()),
             (Some(_), _) => {
                 let access = if read_only { "only be read" } else { "be read and written" };
                 format!("{} may {access} from now on", summary.name)
@@ -273,6 +275,17 @@ async fn set(shell: &mut Shell<'_>, name: &str, settings: &[String]) -> Result<(
             },
         }
     })
+}
+
+/// What is to become of a move, by the word for it.
+fn action_of(word: &str) -> Option<MoveAction> {
+    match word {
+        "pause" => Some(MoveAction::Pause),
+        "resume" => Some(MoveAction::Resume),
+        "back" => Some(MoveAction::Back),
+        "on" => Some(MoveAction::On),
+        _ => None,
+    }
 }
 
 /// The change that the words of `disk set` ask for.
@@ -295,9 +308,12 @@ fn change_of(settings: &[String]) -> Result<ChangeDisk, Failure> {
     match (settings.first().map(String::as_str), value) {
         (Some("read-only"), Some(_)) => request.read_only = value,
         (Some("share"), Some(_)) => request.share = value,
+        (Some("move"), None) if settings.len() == 2 && action_of(&settings[1]).is_some() => {
+            request.steer = action_of(&settings[1]);
+        }
         _ => {
             return Err(Failure::usage(format!(
-                "`{}` is no setting: use read-only on|off, share on|off, or rules such as iops_limit=500",
+                "`{}` is no setting: use read-only on|off, share on|off, move pause|resume|back|on, or rules such as iops_limit=500",
                 settings.join(" ")
             )));
         }

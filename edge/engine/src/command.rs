@@ -10,7 +10,7 @@ use base::{ComponentId, DeviceId, DiskId, GroupId, NodeId};
 use cluster::Access;
 use diskgroup::Lost;
 use layout::Layout;
-use node::{DiskSpec, FoundDisk, Limits};
+use node::{Course, DiskSpec, FoundDisk, Limits};
 use placement::{Percent, PlacedDisk, Policy, ReadLocality};
 use replication::Roster;
 use replication::owner::{Committed, Reading};
@@ -155,6 +155,8 @@ pub struct DiskRecord {
     pub access: Access,
     /// Whether a component of it stands in a hybrid group: on a device that spins, behind a log device that does not.
     pub spins: bool,
+    /// Where it moves, while it has two layouts.
+    pub course: Course,
 }
 
 impl DiskRecord {
@@ -188,7 +190,7 @@ impl DiskRecord {
                 iops: self.policy.iops_limit.map(|limit| u64::from(limit.get())),
                 bytes: self.policy.bytes_limit.map(NonZeroU64::get),
             },
-            course: node::Course::default(),
+            course: self.course,
         }
     }
 }

@@ -60,6 +60,7 @@ impl DiskRecord {
             incoming: Vec::new(),
             stand_ins: Vec::new(),
             growth: None,
+            moving: None,
             surplus: None,
             debts: plan.debts.clone(),
         };
@@ -148,7 +149,15 @@ impl DiskRecord {
         if roster.epoch < self.roster.epoch {
             return Err(Objection::Roster("its epoch is earlier"));
         }
-        let next = DiskRecord { roster: roster.clone(), ..self.clone() };
+        let mut next = DiskRecord { roster: roster.clone(), ..self.clone() };
+        match (roster.moving, &mut next.moving, next.layout.boundary()) {
+            (Some(moved), Some(moving), Some(_)) => {
+                moving.trimmed = moved.trimmed;
+                next.layout.set_boundary(moved.boundary);
+            }
+            (None, _, None) => {}
+            _ => return Err(Objection::Roster("it has another number of layouts")),
+        }
         if (0..self.layout.place_count()).any(|place| !next.has_enough(place)) {
             return Err(Objection::Roster("a place has too few active components"));
         }

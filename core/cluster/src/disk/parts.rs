@@ -2,6 +2,7 @@
 
 use base::{ComponentId, NodeId};
 use layout::{Component, Layout};
+use placement::{Debt, Percent, Policy};
 use std::collections::BTreeMap;
 
 /// How far a disk has come.
@@ -50,6 +51,23 @@ pub struct StandIn {
     pub component: Component,
     /// The component of the layout that it stands in for.
     pub of: ComponentId,
+}
+
+/// A move into another layout. While the components of that are made, it stands beside a [`Growth`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moving {
+    /// The policy of the disk once all of it has moved.
+    pub policy: Policy,
+    /// The share of every component that is reserved from then on.
+    pub space_reservation: Percent,
+    /// What that policy asks for and the disk lacks then.
+    pub debts: Vec<Debt>,
+    /// Whether it moves back.
+    pub is_back: bool,
+    /// Whether it pauses.
+    pub is_paused: bool,
+    /// See [`replication::Moved`].
+    pub trimmed: u64,
 }
 
 /// A larger size, in force once its components exist.

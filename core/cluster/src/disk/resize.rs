@@ -34,6 +34,7 @@ impl DiskRecord {
         if self.surplus.is_some() {
             return Err(Objection::Growth("the space beyond the end of the disk is still being freed"));
         }
+        self.expect_one_layout()?;
         if size <= self.size {
             return Err(Objection::Size { wanted: "grown", size: self.size, found: size });
         }
@@ -103,6 +104,7 @@ impl DiskRecord {
             next.layout = growth.layout;
             next.fit_incoming();
         }
+        next.moving = None; // It had not begun yet.
         let delete = growth.nodes.into_iter().map(|(id, node)| (node, id)).collect();
         let transition = self.changed(next);
         Ok(Transition { update: transition.record.components(), delete, ..transition })
@@ -118,6 +120,7 @@ impl DiskRecord {
         if self.growth.is_some() {
             return Err(Objection::Growth("the disk is growing"));
         }
+        self.expect_one_layout()?;
         if size == 0 || size >= self.size || !size.is_multiple_of(SECTOR_SIZE) {
             return Err(Objection::Size { wanted: "shrunk", size: self.size, found: size });
         }

@@ -26,6 +26,9 @@ impl DiskRecord {
         used_bytes: &[u64],
     ) -> Result<Transition, Objection> {
         self.expect_active()?;
+        if self.needs_move(policy) {
+            self.expect_one_layout()?;
+        }
         policy.check_supported().map_err(placement::Cause::Unsupported).map_err(Objection::Cause)?;
         for rule in policy.differences(&self.policy) {
             if let Some(needs) = rule.change.needs(self.policy.method) {
@@ -40,6 +43,15 @@ impl DiskRecord {
             return Err(Objection::Growth("the disk is growing"));
         }
         let mut next = DiskRecord { policy: *policy, follows, ..self.clone() };
+        if copies.is_ne() {
+            self.expect_one_layout()?;
+        }
+        if let Some(moving) = &mut next.moving {
+            for rule in policy.differences(&self.policy) {
+                let value = policy.get(rule.name).unwrap_or_default();
+                moving.policy.set(rule.name, &value).expect("another policy has this value");
+            }
+        }
         if copies.is_lt() {
             next.seat_arrived();
             next.drop_copies(devices)?;

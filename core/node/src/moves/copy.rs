@@ -1,6 +1,6 @@
 //! Copying a granule: slice by slice from the truth onto the other side, holes as holes.
 
-use super::{FIRST_KEY, Granule, SLICES, Stage};
+use super::{FIRST_KEY, SLICES, Slice, Stage};
 use crate::changes::ChangedRange;
 use crate::interface::{Output, Trouble};
 use crate::limits;
@@ -10,25 +10,14 @@ use crate::range::{Aim, Stretch, checksums, part_and_block, stretches};
 use crate::request::Piece;
 use base::request::{self, Buffers, Pieces};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
-use layout::Target;
+use layout::{Layout, Target};
 use replication::Rule;
 use replication::owner::{Failure, Input, Payload, Reply};
 use std::ops::Range;
 
-/// A slice of a granule.
-#[derive(Debug)]
-pub(super) struct Slice {
-    pub(super) range: Range<u64>,
-    outstanding: u32,
-    /// What was read, by stretch.
-    answers: Vec<Pieces>,
-    is_written: bool,
-    failure: Option<Trouble>,
-}
-
 impl Node {
     /// Begins slices, or asks for the end of the granule.
-    pub(super) fn copy_on(&mut self, disk: u32, out: &mut Vec<Output>) -> bool {
+    pub(super) fn copy_on(&mut self, disk: u32) -> bool {
         let rules = self.fabric.settings.rules;
         loop {
             let state = &mut self.disks[disk];
@@ -46,7 +35,7 @@ impl Node {
             let Some(slot) = free.filter(|_| *next < granule.range.end && mover.budget > 0) else {
                 return false;
             };
-            let len = slice_bytes(granule).min(granule.range.end - *next);
+            let len = slice_bytes(&granule.other).min(granule.range.end - *next);
             let range = *next..*next + len;
             *next += len;
             mover.budget -= len as i64;
@@ -61,25 +50,24 @@ impl Node {
             if !rules.hold(Rule::CopyApart) || state.changes.begin_or_wait(ChangedRange::apart(key, range)) {
                 self.begin_slice(disk, slot);
             }
-            let _ = &out;
         }
     }
 
-    fn slice(&mut self, disk: u32, slot: usize) -> Option<(Granule, &mut Slice)> {
+    fn slice(&mut self, disk: u32, slot: usize) -> Option<&mut Slice> {
         match &mut self.disks.get_mut(disk)?.mover.as_deref_mut()?.stage {
-            Stage::Copying { granule, slices, .. } => Some((granule.clone(), slices[slot].as_mut()?)),
+            Stage::Copying { slices, .. } => slices[slot].as_mut(),
             _ => None,
         }
     }
 
     /// Nobody changes what the slice holds: it is read.
     pub(super) fn begin_slice(&mut self, disk: u32, slot: usize) {
-        let Some((_, slice)) = self.slice(disk, slot) else { return };
+        let Some(slice) = self.slice(disk, slot) else { return };
         let range = slice.range.clone();
         let mut found: Vec<Stretch> = Vec::new();
         let layout = &self.disks[disk].spec.layout;
         stretches(layout, range.start, range.end - range.start, Aim::Read, &mut |one| found.push(one));
-        let (_, slice) = self.slice(disk, slot).expect("it is there");
+        let slice = self.slice(disk, slot).expect("it is there");
         slice.outstanding = found.len() as u32;
         slice.answers.resize(found.len(), Pieces::new());
         for (piece, of) in (0u32..).zip(found) {
@@ -104,7 +92,7 @@ impl Node {
         result: Result<Reply, Failure>,
         out: &mut Vec<Output>,
     ) {
-        let Some((granule, slice)) = self.slice(disk, slot) else { return };
+        let Some(slice) = self.slice(disk, slot) else { return };
         slice.outstanding -= 1;
         match result {
             Ok(Reply::Data(data)) => slice.answers[piece as usize] = data,
@@ -121,7 +109,7 @@ impl Node {
             let range = slice.range.clone();
             let mut all = Pieces::new();
             std::mem::take(&mut slice.answers).into_iter().for_each(|one| pieces::append(&mut all, one));
-            return self.write_slice(disk, slot, &granule, &range, &all, out);
+            return self.write_slice(disk, slot, &range, &all, out);
         }
         self.end_slice(disk, slot, out);
     }
@@ -131,12 +119,13 @@ impl Node {
         &mut self,
         disk: u32,
         slot: usize,
-        granule: &Granule,
         range: &Range<u64>,
         all: &Pieces,
         out: &mut Vec<Output>,
     ) {
         let mut found: Vec<Stretch> = Vec::new();
+        let mover = self.disks[disk].mover.as_deref().expect("it copies");
+        let Stage::Copying { granule, .. } = &mover.stage else { unreachable!("it copies") };
         let len = range.end - range.start;
         stretches(&granule.other, range.start, len, Aim::Change, &mut |one| found.push(one));
         let mut puts: Vec<(Stretch, Option<Buffers>)> = Vec::new();
@@ -147,7 +136,7 @@ impl Node {
         if !self.fabric.settings.rules.hold(Rule::CopyHoles) {
             puts.retain(|(_, data)| data.is_some());
         }
-        let (_, slice) = self.slice(disk, slot).expect("it is there");
+        let slice = self.slice(disk, slot).expect("it is there");
         slice.outstanding = puts.len() as u32;
         if puts.is_empty() {
             return self.end_slice(disk, slot, out);
@@ -225,6 +214,6 @@ impl Node {
 }
 
 /// Bytes of a slice: a full stripe of the other side, so that rows are written whole.
-fn slice_bytes(granule: &Granule) -> u64 {
-    granule.other.full_stripe().clamp(EXTENT_SIZE, limits::MOVE_SLICE_BYTES_MAX)
+fn slice_bytes(other: &Layout) -> u64 {
+    other.full_stripe().clamp(EXTENT_SIZE, limits::MOVE_SLICE_BYTES_MAX)
 }

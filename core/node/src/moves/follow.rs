@@ -7,19 +7,16 @@ use crate::range::{Aim, Stretch, checksums, part_and_block, stretches};
 use crate::request::Requester;
 use base::request::{Buffers, cut};
 use base::units::BLOCK_SIZE;
-use layout::{Layout, Side};
+use layout::Side;
 use replication::Rule;
 use replication::owner::Payload;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// A change of a guest that is to happen on the other side.
 #[derive(Debug, Clone)]
 pub(crate) struct Follower {
     /// The granule that it is in.
     number: u64,
-    /// The layout of the other side.
-    layout: Arc<Layout>,
     range: Range<u64>,
     /// What is written; none for a trim.
     data: Option<Buffers>,
@@ -59,12 +56,7 @@ impl Node {
             }
             let place = (range.start - of.start) as usize;
             let data = data.map(|data| cut(data, place, (range.end - range.start) as usize));
-            followers.push(Follower {
-                number: mover.number,
-                layout: Arc::clone(&granule.other),
-                range,
-                data,
-            });
+            followers.push(Follower { number: mover.number, range, data });
         }
         self.requests[key as usize].followers.extend(followers);
     }
@@ -80,19 +72,12 @@ impl Node {
             return false;
         }
         let mover = self.disks[disk].mover.as_deref();
-        let number = mover.filter(|mover| mover.granule().is_some()).map(|mover| mover.number);
-        let followers: Vec<Follower> =
-            followers.into_iter().filter(|one| Some(one.number) == number).collect();
-        if followers.is_empty() {
+        let Some((number, granule)) = mover.and_then(|mover| Some((mover.number, mover.granule()?))) else {
             return false;
-        }
-        // What happens here is not what a request that is submitted again asks for: only what happened on the truth is.
-        let tag = self.next_tag();
-        self.requests[key as usize].outstanding = 1; // Until all are handed in.
-        for Follower { layout, range, data, .. } in followers {
-            let mut found: Vec<Stretch> = Vec::new();
-            stretches(&layout, range.start, range.end - range.start, Aim::Change, &mut |one| found.push(one));
-            for span in found {
+        };
+        let mut changes: Vec<(Stretch, Payload)> = Vec::new();
+        for Follower { range, data, .. } in followers.into_iter().filter(|one| one.number == number) {
+            stretches(&granule.other, range.start, range.end - range.start, Aim::Change, &mut |span| {
                 let payload = match &data {
                     Some(data) => {
                         let data = cut(data, (span.disk_offset - range.start) as usize, span.len as usize);
@@ -100,8 +85,17 @@ impl Node {
                     }
                     None => Payload::Trim { count: (span.len / BLOCK_SIZE) as u16 },
                 };
-                self.follow_by_owner(key, tag, span, payload);
-            }
+                changes.push((span, payload));
+            });
+        }
+        if changes.is_empty() {
+            return false;
+        }
+        // What happens here is not what a request that is submitted again asks for: only what happened on the truth is.
+        let tag = self.next_tag();
+        self.requests[key as usize].outstanding = 1; // Until all are handed in.
+        for (span, payload) in changes {
+            self.follow_by_owner(key, tag, span, payload);
         }
         self.all_handed_in(key, out);
         true

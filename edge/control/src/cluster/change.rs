@@ -48,6 +48,9 @@ impl Cluster {
         if let Some(host) = &request.keep {
             self.resolve(id, host, request.confirm.as_deref()).await?;
         }
+        if let Some(action) = request.steer {
+            self.steer_move(id, action).await?;
+        }
         self.edit(id, request).await
     }
 
@@ -272,7 +275,7 @@ impl Cluster {
         }
     }
 
-    async fn cancel_growth(&self, id: DiskId, size: u64) -> Result<(), Failure> {
+    pub(super) async fn cancel_growth(&self, id: DiskId, size: u64) -> Result<(), Failure> {
         for _ in 0..ATTEMPTS {
             let disk = self.changeable(id).await?;
             if disk.record.growth.as_ref().is_none_or(|growth| growth.size != size) {
@@ -284,6 +287,20 @@ impl Cluster {
             }
         }
         Err(restless(id))
+    }
+
+    /// Makes what is missing of the other layout of a disk that is to move. Why not, where that is final, or `gives_up`.
+    pub(super) async fn advance_move(
+        &self,
+        disk: &ClusterDisk,
+        gives_up: bool,
+    ) -> Result<Option<String>, Failure> {
+        match self.advance_growth(disk).await? {
+            Progress::Lacks(node, why) if is_final(why) || gives_up => {
+                Ok(Some(format!("host {}: {why}", self.view().host_name(node.host))))
+            }
+            Progress::Done | Progress::Again | Progress::Lacks(..) => Ok(None),
+        }
     }
 
     /// Gives all components of a disk that grows their size, and makes new ones; when all that count have it, guests see it.
@@ -319,11 +336,11 @@ impl Cluster {
         let committed = self.commit_disk(next, record.version).await;
         let Some(next) = committed.map_err(|_| unknown(&record.name))? else { return Ok(Progress::Again) };
         self.tell_disk(&next).await?;
-        self.log(
-            record.id,
-            Kind::DiskChanged,
-            format!("it has {} from now on", base::units::format_bytes(next.record.size)),
-        );
+        let text = match super::moves::move_text(&next.record) {
+            Some(text) => text,
+            None => format!("it has {} from now on", base::units::format_bytes(next.record.size)),
+        };
+        self.log(record.id, Kind::DiskChanged, text);
         Ok(Progress::Done)
     }
 
@@ -394,6 +411,12 @@ impl Cluster {
                 if is_coordinator && since.elapsed() >= GROWTH_PATIENCE {
                     self.advance_growth(disk).await?;
                 }
+            }
+            if is_coordinator && disk.record.has_moved() {
+                self.end_move(id).await?;
+            } else if is_coordinator && disk.record.moving.is_some() && disk.record.roster.owner.is_none() {
+                // Somebody has to move it.
+                self.engine.tell(Command::cluster(ClusterCommand::Claim { disk: id }))?;
             }
             if let Some(end) = disk.record.surplus {
                 let owner = state.disks.get(&id).and_then(|disk| disk.owner.as_ref());

@@ -47,6 +47,13 @@ impl Cluster {
             if (policy, &follows) == (record.policy, &record.follows) {
                 return Ok(());
             }
+            if record.needs_move(&policy) {
+                self.know_size(id).await?;
+                match self.begin_move(&disk, &policy, follows).await? {
+                    true => return Ok(()),
+                    false => continue,
+                }
+            }
             if policy.copies() > record.policy.copies() {
                 self.know_size(id).await?;
             }
@@ -165,7 +172,9 @@ impl Cluster {
 /// Why rules do not change, with what can be done instead.
 fn with_way_out(why: Objection) -> Failure {
     let hint = match &why {
-        Objection::NotLive { .. } => "create a disk with this policy and copy the data to it",
+        Objection::Moving => {
+            "wait until it has moved, or have it move back: `drystone disk set NAME move back`"
+        }
         Objection::Cause(cause) => cause.remedy(),
         Objection::NoneServes(_) => "`drystone disk show` lists the copies and what is wrong with them",
         Objection::Growth(_) => "try again once the disk has its new size",

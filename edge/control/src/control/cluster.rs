@@ -358,7 +358,9 @@ impl Gathered {
         let told = self.told.get(&id).filter(|(condition, _)| *condition == Condition::Whole);
         let record = self.disk(id).map(|disk| &disk.record);
         let growth = record.and_then(|record| record.growth.as_ref());
-        let growth = growth.map(|growth| format!("it grows to {}", format_bytes(growth.size)));
+        let moves = record.and_then(crate::cluster::moves::move_text);
+        let growth = growth.filter(|_| moves.is_none());
+        let growth = growth.map(|growth| format!("it grows to {}", format_bytes(growth.size))).or(moves);
         let surplus = record.and_then(|record| record.surplus);
         let surplus = surplus.map(|_| "it gives back what stood beyond its end".to_owned());
         let lines: Vec<String> =

@@ -126,6 +126,7 @@ fn converted(former: FormerDisk, host: HostId) -> Result<ClusterDisk, String> {
         incoming: Vec::new(),
         stand_ins: Vec::new(),
         growth,
+        moving: None,
         surplus,
         follows: None,
         debts: Vec::new(),

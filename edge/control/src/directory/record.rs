@@ -104,6 +104,7 @@ impl TryFrom<StoredRecord> for DiskRecord {
             read_only: stored.read_only,
             access: ::cluster::Access::default(),
             spins: false,
+            course: engine::Course::default(),
             name,
         })
     }

@@ -30,6 +30,7 @@ mod live_rules;
 mod managed;
 mod members;
 mod monitoring;
+mod moves;
 mod nbd;
 mod operate;
 mod overdue;

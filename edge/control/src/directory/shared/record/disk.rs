@@ -5,12 +5,12 @@ use super::super::super::{DiskEntry, State};
 use super::super::{Change, Entry};
 use super::level::unread;
 use super::{DISKS, NAMES, parsed, read};
-use ::cluster::{Access, DiskRecord, DiskState, Growth, Incoming, Limit, Reason, StandIn};
+use ::cluster::{Access, DiskRecord, DiskState, Growth, Incoming, Limit, Moving, Reason, StandIn};
 use base::{ComponentId, DiskId, HostId, NodeId, WriteId};
-use engine::DiskRecord as EngineRecord;
+use engine::{Course, DiskRecord as EngineRecord};
 use failure::Failure;
 use layout::{Component, Layout};
-use placement::{Debt, RULES};
+use placement::{Debt, Percent, RULES};
 use replication::{Ceiling, Member, OwnedBy, Role, Roster, Standing};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,6 +47,9 @@ struct StoredDisk {
     stand_ins: Vec<StoredStandIn>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     growth: Option<StoredGrowth>,
+    /// From level 3 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    moving: Option<StoredMoving>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     surplus: Option<u64>,
     /// The named policy that it follows, from level 3 on.
@@ -193,6 +196,10 @@ pub fn engine_record(record: &DiskRecord) -> EngineRecord {
         read_only: record.read_only,
         access: record.access.clone(),
         spins: false,
+        course: record.moving.as_ref().map_or(Course::default(), |moving| Course {
+            is_back: moving.is_back,
+            is_paused: moving.is_paused,
+        }),
     }
 }
 
@@ -241,6 +248,7 @@ impl ClusterDisk {
             incoming: self.record.incoming.iter().map(StoredIncoming::from).collect(),
             stand_ins: self.record.stand_ins.iter().map(StoredStandIn::from).collect(),
             growth: self.record.growth.as_ref().map(StoredGrowth::from),
+            moving: self.record.moving.as_ref().map(StoredMoving::from),
             surplus: self.record.surplus,
             follows: self.record.follows.clone(),
             debts: self.record.debts.iter().map(StoredDebt::from).collect(),
@@ -306,6 +314,7 @@ impl StoredDisk {
                     .map(StoredStandIn::stand_in)
                     .collect::<Result<_, _>>()?,
                 growth: self.growth.map(StoredGrowth::growth).transpose()?,
+                moving: self.moving.map(StoredMoving::moving).transpose()?,
                 surplus: self.surplus,
                 follows: self.follows,
                 debts: self.debts.into_iter().map(StoredDebt::debt).collect::<Result<_, _>>()?,
@@ -421,6 +430,48 @@ impl StoredRoster {
             owner: self.owner.map(owner).transpose()?,
             members: self.members.into_iter().map(member).collect::<Result<_, _>>()?,
             moving: None, // As the layout says, once all of the record is read.
+        })
+    }
+}
+
+/// A move into another layout; where the boundary stands is in the layout.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredMoving {
+    policy: String,
+    space_reservation: u8,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    debts: Vec<StoredDebt>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    back: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    paused: bool,
+    trimmed: u64,
+}
+
+impl From<&Moving> for StoredMoving {
+    fn from(moving: &Moving) -> StoredMoving {
+        StoredMoving {
+            policy: moving.policy.to_string(),
+            space_reservation: moving.space_reservation.get(),
+            debts: moving.debts.iter().map(StoredDebt::from).collect(),
+            back: moving.is_back,
+            paused: moving.is_paused,
+            trimmed: moving.trimmed,
+        }
+    }
+}
+
+impl StoredMoving {
+    fn moving(self) -> Result<Moving, String> {
+        let share = Percent::new(self.space_reservation).ok_or("a reservation of more than all")?;
+        Ok(Moving {
+            policy: self.policy.parse().map_err(|error| format!("the policy that it moves to: {error}"))?,
+            space_reservation: share,
+            debts: self.debts.into_iter().map(StoredDebt::debt).collect::<Result<_, _>>()?,
+            is_back: self.back,
+            is_paused: self.paused,
+            trimmed: self.trimmed,
         })
     }
 }

@@ -147,6 +147,7 @@ fn a_host_is_read_as_it_was_written() {
         state,
         leaving: None,
         spins: false,
+        course: Course::default(),
     };
     let error = "write failed".to_owned();
     let devices = vec![

@@ -1,0 +1,196 @@
+//! Moving a disk into another layout while it is used (docs/design/0041).
+//!
+//! A move begins as a growth does: the components of the new layout are made, then the layout has two sides. The owner takes the boundary
+//! on from there. Once it has reached its end, the side that nothing counts on is dropped.
+
+use super::parts::{Growth, Moving};
+use super::{DiskRecord, Nodes, Objection, Transition, node_of};
+use base::units::format_bytes;
+use base::{ComponentId, DeviceId};
+use layout::{Layout, Side};
+use placement::{DeviceSpace, Policy};
+use std::collections::BTreeMap;
+
+impl DiskRecord {
+    /// Whether a policy asks for another layout than a disk of this one has: its data has to move.
+    pub fn needs_move(&self, policy: &Policy) -> bool {
+        policy.differences(&self.policy).any(|rule| rule.change.needs(self.policy.method).is_some())
+    }
+
+    /// Begins to move into the layout of another policy: its components are to be made, then [`DiskRecord::finish_growth`] gives the disk
+    /// two layouts. `used_bytes` is the data by place, if known.
+    ///
+    /// # Errors
+    /// When it moves, grows or gives space back already, when placement finds no place, or a device would not have room for it.
+    #[expect(clippy::too_many_arguments, reason = "what placement takes, and the policy twice")]
+    pub fn begin_move(
+        &self,
+        policy: &Policy,
+        follows: Option<String>,
+        devices: &[DeviceSpace],
+        used_bytes: &[u64],
+        nodes: &Nodes,
+        ids: &mut impl FnMut() -> ComponentId,
+        seed: u64,
+    ) -> Result<Transition, Objection> {
+        self.expect_active()?;
+        self.expect_one_layout()?;
+        if self.growth.is_some() {
+            return Err(Objection::Growth("the disk is growing"));
+        }
+        if self.surplus.is_some() {
+            return Err(Objection::Growth("the space beyond the end of the disk is still being freed"));
+        }
+        let plan = placement::plan(policy, self.size, devices, ids, seed)?;
+        self.check_room_to_move(&plan.layout, devices, used_bytes)?;
+        let mut new = BTreeMap::new();
+        for (_, component) in plan.layout.components() {
+            new.insert(component.id, node_of(nodes, component.device)?);
+        }
+        let layout = self.layout.clone().moving_to(plan.layout);
+        let moving = Moving {
+            policy: *policy,
+            space_reservation: plan.space_reservation,
+            debts: plan.debts,
+            is_back: false,
+            is_paused: false,
+            trimmed: 0,
+        };
+        let transition = self.changed(DiskRecord {
+            follows,
+            growth: Some(Growth { size: self.size, layout, nodes: new.clone() }),
+            moving: Some(moving),
+            ..self.clone()
+        });
+        let create = transition.record.components().into_iter().filter(|(_, one)| new.contains_key(&one.id));
+        Ok(Transition { create: create.collect(), ..transition })
+    }
+
+    /// Whether a disk could move into the layout of a policy now.
+    ///
+    /// # Errors
+    /// As [`DiskRecord::begin_move`].
+    pub fn check_move(
+        &self,
+        policy: &Policy,
+        devices: &[DeviceSpace],
+        used_bytes: &[u64],
+    ) -> Result<(), Objection> {
+        self.expect_active()?;
+        self.expect_one_layout()?;
+        let mut last = 0;
+        let mut ids = || {
+            last += 1;
+            ComponentId(last)
+        };
+        let plan = placement::plan(policy, self.size, devices, &mut ids, 1)?;
+        self.check_room_to_move(&plan.layout, devices, used_bytes)
+    }
+
+    /// Lets a disk that moves move the other way, pause, or go on.
+    ///
+    /// # Errors
+    /// When it does not move.
+    pub fn steer_move(&self, is_back: bool, is_paused: bool) -> Result<Transition, Objection> {
+        self.expect_active()?;
+        let Some(moving) = &self.moving else { return Err(Objection::NotMoving) };
+        let moving = Some(Moving { is_back, is_paused, ..moving.clone() });
+        Ok(self.changed(DiskRecord { moving, ..self.clone() }))
+    }
+
+    /// Whether all of a disk that moves has come to the side that it moves to.
+    pub fn has_moved(&self) -> bool {
+        let (Some(moving), Some(boundary)) = (&self.moving, self.layout.boundary()) else { return false };
+        boundary == if moving.is_back { 0 } else { self.layout.size() }
+    }
+
+    /// Ends the move: the disk has one layout again, and what the other one named is deleted.
+    ///
+    /// # Errors
+    /// When not all of it has moved.
+    pub fn end_move(&self) -> Result<Transition, Objection> {
+        self.expect_active()?;
+        let Some(moving) = self.moving.clone().filter(|_| self.has_moved()) else {
+            return Err(Objection::NotMoving);
+        };
+        let side = if moving.is_back { Side::Old } else { Side::New };
+        let (first, layout) = self.layout.side(side).expect("it has two sides");
+        let first = first as u16;
+        let places = first..first + layout.place_count() as u16;
+        let mut next = DiskRecord { layout: layout.clone(), moving: None, ..self.clone() };
+        next.incoming.retain(|one| places.contains(&one.place));
+        next.incoming.iter_mut().for_each(|one| one.place -= first);
+        next.stand_ins.retain(|one| places.contains(&one.place));
+        next.stand_ins.iter_mut().for_each(|one| one.place -= first);
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            next.roster.members.into_iter().partition(|one| places.contains(&one.place));
+        next.roster.members = kept;
+        next.roster.members.iter_mut().for_each(|one| one.place -= first);
+        if !moving.is_back {
+            next.policy = moving.policy;
+            next.space_reservation = moving.space_reservation;
+            next.debts = moving.debts;
+        }
+        let delete = gone.iter().map(|one| (one.node, one.component)).collect();
+        let transition = self.changed(next);
+        Ok(Transition { update: transition.record.components(), delete, ..transition })
+    }
+
+    /// How far a disk has moved that moves: bytes that have, and all of them.
+    pub fn moved_bytes(&self) -> Option<(u64, u64)> {
+        let moving = self.moving.as_ref()?;
+        let (size, boundary) = (self.layout.size(), self.layout.boundary().unwrap_or(0));
+        Some((if moving.is_back { size - boundary } else { boundary }, size))
+    }
+
+    pub(super) fn expect_one_layout(&self) -> Result<(), Objection> {
+        if self.moving.is_none() { Ok(()) } else { Err(Objection::Moving) }
+    }
+
+    /// What each device has of the disk is linear in the boundary, so it has most at an end, or a little after it.
+    fn check_room_to_move(
+        &self,
+        new: &Layout,
+        devices: &[DeviceSpace],
+        used_bytes: &[u64],
+    ) -> Result<(), Objection> {
+        let data = self.data_bytes(used_bytes);
+        let share = |layout: &Layout, of: DeviceId, data: u64| -> u64 {
+            let here = layout.components().filter(|(_, one)| one.device == of);
+            let bytes = |size: u64| (u128::from(data) * u128::from(size) / u128::from(layout.size())) as u64;
+            here.map(|(_, one)| bytes(one.size)).sum()
+        };
+        for device in devices {
+            let comes = share(new, device.id, data);
+            let leaves = share(&self.layout, device.id, data);
+            let meanwhile = share(new, device.id, data.min(MARGIN));
+            let used = device.capacity_bytes.saturating_sub(device.free_bytes);
+            let after = (used + comes).saturating_sub(leaves) + meanwhile;
+            let most = device.capacity_bytes / 100 * FULL_PERCENT;
+            if comes > 0 && after > most {
+                return Err(Objection::NoRoomToMove {
+                    device: format!("{} of host {}", device.name, device.host_name),
+                    missing: format_bytes(after - most),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of the disk that are in use, as far as known; else its size.
+    fn data_bytes(&self, used_bytes: &[u64]) -> u64 {
+        if used_bytes.is_empty() {
+            return self.size;
+        }
+        let of_place = |(place, used): (usize, &u64)| {
+            let units = self.layout.place_code(place).map_or(1, |code| u64::from(code.data()));
+            used.saturating_mul(units)
+        };
+        used_bytes.iter().enumerate().map(of_place).sum::<u64>().min(self.size)
+    }
+}
+
+/// How full a move may leave a device.
+const FULL_PERCENT: u64 = 95;
+/// What is on both sides for a while: a part that is copied, and one that is not trimmed yet.
+const MARGIN: u64 = 512 << 20;
