@@ -101,3 +101,74 @@ fn common(a: u64, b: u64) -> u64 {
     }
     a / x * b
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::Code;
+    use crate::mapping::Span;
+    use crate::tree::{Component, Invalid};
+    use base::units::MIB;
+    use base::{ComponentId, DeviceId};
+
+    fn component(id: u64, size: u64, position: u8) -> Component {
+        Component { id: ComponentId(id), device: DeviceId(id.into()), size, position }
+    }
+
+    /// A stripe of two mirrors of 3 MiB each that moves into rows of 2+1 with 4 MiB each.
+    fn moving() -> Layout {
+        let mirror = |first: u64| Layout::Mirror {
+            copies: vec![component(first, 3 * MIB, 0), component(first + 1, 3 * MIB, 0)],
+        };
+        let old = Layout::Stripe { unit: MIB, columns: vec![mirror(1), mirror(3)] };
+        let code = Code::new(2, 1).expect("it is one of them");
+        let members = (0..3).map(|index| component(5 + index, 4 * MIB, index as u8)).collect();
+        old.moving_to(Layout::Parity { code, members })
+    }
+
+    fn spans(layout: &Layout, offset: u64, len: u64) -> Vec<Span> {
+        let mut found = Vec::new();
+        layout.map(offset, len, &mut |span| found.push(span));
+        found
+    }
+
+    #[test]
+    fn below_the_boundary_the_new_layout_counts_and_behind_it_the_old_one() {
+        let mut layout = moving();
+        assert_eq!((layout.size(), layout.place_count(), layout.full_stripe()), (6 * MIB, 3, 2 * MIB));
+        for boundary in [0, 4096, MIB, 2 * MIB + 4096, 6 * MIB] {
+            layout.set_boundary(boundary);
+            assert_eq!(layout.validate(), Ok(()));
+            for (offset, len) in [(0, 6 * MIB), (4096, 3 * MIB), (2 * MIB, 8192)] {
+                let mut at = offset;
+                for span in spans(&layout, offset, len) {
+                    let end = span.disk_offset + span.len;
+                    assert_eq!(span.disk_offset, at, "without a gap");
+                    assert!(if span.place == 2 { end <= boundary } else { span.disk_offset >= boundary });
+                    assert_eq!(layout.locate(span.place, span.offset), Some(span.disk_offset));
+                    at = end;
+                }
+                assert_eq!(at, offset + len);
+                let mut places = std::collections::BTreeSet::new();
+                layout.map_places(offset, len, &mut |place, _| drop(places.insert(place)));
+                assert_eq!(places, spans(&layout, offset, len).iter().map(|span| span.place).collect());
+            }
+        }
+        assert!(spans(&layout.only(Side::Old), 0, 6 * MIB).iter().all(|span| span.place < 2));
+        assert!(spans(&layout.only(Side::New), 0, 6 * MIB).iter().all(|span| span.place == 2));
+    }
+
+    #[test]
+    fn a_layout_that_moves_is_read_as_it_was_written_and_moves_at_its_root_alone() {
+        let mut layout = moving();
+        layout.set_boundary(2 * MIB);
+        assert_eq!(Layout::decode(&layout.encode()).as_ref(), Ok(&layout));
+        assert_eq!(layout.place_code(1), None);
+        assert_eq!(layout.place_code(2), Code::new(2, 1));
+        layout.set_boundary(6 * MIB + 4096);
+        assert_eq!(layout.validate(), Err(Invalid::Boundary));
+        let twice = moving().moving_to(Layout::Component(component(9, 6 * MIB, 0)));
+        assert_eq!(twice.validate(), Err(Invalid::Boundary));
+        assert!(Layout::decode(&twice.encode()).is_err());
+    }
+}

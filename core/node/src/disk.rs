@@ -2,7 +2,7 @@
 
 use crate::changes::Changes;
 use crate::interface::{DiskSpec, Token};
-use crate::moves::Mover;
+use crate::mover::Mover;
 use crate::ownership::Ownership;
 use crate::pace::Pace;
 use iostats::Recorder;

@@ -13,6 +13,7 @@ mod holes;
 mod interface;
 pub mod label;
 pub mod limits;
+mod mover;
 mod moves;
 mod node;
 mod ownership;

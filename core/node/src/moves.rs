@@ -11,136 +11,13 @@ mod follow;
 mod trim;
 
 use crate::changes::ChangedRange;
-use crate::interface::{Course, MoveState, Output, Trouble};
-use crate::limits;
+use crate::interface::{MoveState, Output};
+use crate::mover::{FIRST_KEY, Granule, Mover, PASS_KEY, SLICES, Stage, TRIM_KEY, is_mover};
 use crate::node::Node;
-use base::Instant;
-use base::request::Pieces;
 use base::units::EXTENT_SIZE;
-use layout::{Layout, Side};
+use layout::Side;
 use replication::owner::{Failure, Input, Reply};
 use replication::{Moved, Rule};
-use std::ops::Range;
-use trim::Trimming;
-
-pub(crate) use follow::Follower;
-
-/// Slices of one disk that are copied at once.
-const SLICES: usize = 2;
-/// Names of a mover in the table of changes, and in tokens of its owner: no request of a guest is numbered so high.
-const FIRST_KEY: u32 = u32::MAX - 7;
-const PASS_KEY: u32 = FIRST_KEY + 4;
-const TRIM_KEY: u32 = FIRST_KEY + 5;
-
-/// Whether a name is one of a mover.
-pub(crate) fn is_mover(key: u32) -> bool {
-    key >= FIRST_KEY
-}
-
-/// The move of a disk, by the owner on this node.
-#[derive(Debug)]
-pub(crate) struct Mover {
-    /// The number of that owner.
-    owner: u64,
-    moved: Moved,
-    course: Course,
-    stage: Stage,
-    /// Counts granules, so that who belongs to one of before is known.
-    number: u64,
-    /// Bytes that may be copied now; below zero after a slice that was longer.
-    budget: i64,
-    retry_at: Option<Instant>,
-    trouble: Option<Trouble>,
-    copied_bytes: u64,
-}
-
-/// What a mover does.
-#[derive(Debug)]
-enum Stage {
-    /// Nothing, or it waits.
-    Idle,
-    /// Frees what does not count any more.
-    Trimming(Trimming),
-    /// Copies a granule, from the slice at `next` on.
-    Copying { granule: Granule, next: u64, slices: [Option<Slice>; SLICES], is_dropped: bool },
-    /// All is copied; what changes in the granule is waited for.
-    Closing { granule: Granule },
-    /// Nothing changes in the granule, and the record is asked to pass it.
-    Passing { to: Moved },
-}
-
-/// A slice of a granule.
-#[derive(Debug)]
-struct Slice {
-    range: Range<u64>,
-    outstanding: u32,
-    /// What was read, by stretch.
-    answers: Vec<Pieces>,
-    is_written: bool,
-    failure: Option<Trouble>,
-}
-
-/// A part of the disk that is copied.
-#[derive(Debug)]
-struct Granule {
-    range: Range<u64>,
-    /// The side that counts.
-    truth: Side,
-    /// The layout as if the other side counted everywhere.
-    other: Layout,
-}
-
-impl Mover {
-    /// The granule that changes go to both sides of.
-    fn granule(&self) -> Option<&Granule> {
-        match &self.stage {
-            Stage::Copying { granule, is_dropped: false, .. } => Some(granule),
-            Stage::Closing { granule } => Some(granule),
-            Stage::Copying { .. } | Stage::Passing { .. } | Stage::Idle | Stage::Trimming(_) => None,
-        }
-    }
-
-    /// Whether it waits for bytes that it may copy.
-    pub(crate) fn wants_pace(&self) -> bool {
-        matches!(&self.stage, Stage::Copying { granule, next, is_dropped: false, .. } if *next < granule.range.end)
-    }
-
-    /// Bytes that are being copied.
-    pub(crate) fn copying_bytes(&self) -> u64 {
-        let Stage::Copying { slices, .. } = &self.stage else { return 0 };
-        slices.iter().flatten().map(|slice| slice.range.end - slice.range.start).sum()
-    }
-
-    /// What is under way goes on; nothing more is copied of the granule, and nothing in it is believed.
-    fn drop_granule(&mut self, now: Instant, trouble: Option<Trouble>) {
-        if let Stage::Closing { .. } = self.stage {
-            // Its range in the table of changes is let go of when its turn comes.
-            self.stage = Stage::Idle;
-            self.number += 1;
-            self.retry_at = Some(now + limits::MOVE_RETRY);
-            self.trouble = trouble.or(self.trouble);
-        } else if let Stage::Copying { is_dropped, .. } = &mut self.stage
-            && !*is_dropped
-        {
-            *is_dropped = true;
-            self.number += 1;
-            self.retry_at = trouble.map(|_| now + limits::MOVE_RETRY);
-            self.trouble = trouble.or(self.trouble);
-        }
-    }
-
-    /// What was begun to be trimmed is not what is to be trimmed now.
-    fn trim_anew(&mut self) {
-        if let Stage::Trimming(trimming) = &mut self.stage {
-            trimming.end();
-        }
-    }
-
-    /// When it wants to be looked at.
-    pub(crate) fn wake_at(&self) -> Option<Instant> {
-        self.retry_at.filter(|_| !matches!(self.stage, Stage::Copying { is_dropped: true, .. }))
-    }
-}
 
 impl Node {
     /// How far a disk that is owned here has moved.

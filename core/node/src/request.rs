@@ -604,7 +604,7 @@ impl Node {
         while let Some(disk_state) = self.disks.get_mut(disk)
             && let Some(change) = disk_state.changes.take_ready(&mut from)
         {
-            if crate::moves::is_mover(change.request) {
+            if crate::mover::is_mover(change.request) {
                 self.disks[disk].changes.begin(change);
                 self.mover_may_begin(disk, change.request, out);
                 continue;

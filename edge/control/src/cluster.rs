@@ -20,7 +20,7 @@ mod kept;
 mod leave;
 mod lock;
 pub mod members;
-pub mod moves;
+mod moves;
 mod own_etcd;
 mod progress;
 mod rebuild;

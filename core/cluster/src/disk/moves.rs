@@ -143,6 +143,23 @@ impl DiskRecord {
         Some((if moving.is_back { size - boundary } else { boundary }, size))
     }
 
+    /// What is said of a disk that moves: how far it is, and whether it goes on.
+    pub fn move_text(&self) -> Option<String> {
+        let moving = self.moving.as_ref()?;
+        let (moved, all) = self.moved_bytes()?;
+        let to = match moving.is_back {
+            true => "back into the layout that it had".to_owned(),
+            false => moving.policy.short(),
+        };
+        let pauses = if moving.is_paused { ", and pauses" } else { "" };
+        Some(match self.layout.boundary() {
+            None => format!("the components of its new layout are made ({to})"),
+            Some(_) => {
+                format!("it moves: {to}; {} of {} moved{pauses}", format_bytes(moved), format_bytes(all))
+            }
+        })
+    }
+
     pub(super) fn expect_one_layout(&self) -> Result<(), Objection> {
         if self.moving.is_none() { Ok(()) } else { Err(Objection::Moving) }
     }

@@ -510,3 +510,69 @@ fn keeps_places_unless_seated(before: &DiskRecord, after: &DiskRecord) -> bool {
         before.incoming != after.incoming || before.policy != after.policy || before.debts != after.debts;
     has_seats_changed || keeps_places(&before.layout, &after.layout)
 }
+
+/// The steps of a move, as an owner and the coordinator take them.
+#[test]
+fn a_disk_that_gets_another_layout_has_two_until_all_has_moved() {
+    let view = cluster(4, 2);
+    let disk = made(&view, "stripes=1", GIB);
+    let spaces = view.spaces();
+    let wanted = policy("method=parity,stripes=1");
+    assert!(disk.needs_move(&wanted) && !disk.needs_move(&disk.policy));
+    let refused = disk.change_rules(&wanted, None, &spaces, &[]);
+    assert!(matches!(refused, Err(Objection::NotLive { .. })), "{refused:?}");
+    let begun = disk
+        .begin_move(&wanted, None, &spaces, &[], &view.nodes(), &mut counting_from(50), 1)
+        .expect("there is room");
+    assert_eq!(begun.create.len(), 4, "3+1 has four members");
+    assert_eq!(begun.record.policy, disk.policy, "until all has moved");
+    assert_eq!(begun.record.cancel_growth().expect("it was begun").record.moving, None);
+    let two = begun.record.finish_growth().expect("all are made").record;
+    let old = disk.layout.place_count();
+    assert_eq!((two.layout.boundary(), two.layout.place_count()), (Some(0), old + 1));
+    assert_eq!(two.roster.moving.map(|moved| moved.boundary), Some(0));
+    assert!(
+        two.roster.members.iter().filter(|one| usize::from(one.place) == old).all(|one| one.rows.is_some())
+    );
+    // Sizes wait, and so do other moves; limits do not.
+    assert!(matches!(two.shrink(GIB), Err(Objection::Moving)));
+    assert!(matches!(two.check_move(&policy("stripes=2"), &spaces, &[]), Err(Objection::Moving)));
+    let limited = two.change_rules(&policy("stripes=1,iops_limit=500"), None, &spaces, &[]).expect("at once").record;
+    let moving = limited.moving.as_ref().expect("it moves");
+    assert!(moving.policy.iops_limit.is_some() && moving.policy.method == wanted.method);
+    // The owner takes the boundary on; without it, or where nothing moves, no record says so.
+    let size = two.layout.size();
+    let mut roster = two.roster.clone();
+    roster.moving = Some(replication::Moved { boundary: size, trimmed: 0 });
+    assert!(disk.with_roster(&roster).is_err());
+    assert!(two.with_roster(&Roster { moving: None, ..two.roster.clone() }).is_err());
+    let moved = two.with_roster(&roster).expect("it follows").record;
+    assert!(matches!(two.end_move(), Err(Objection::NotMoving)) && moved.has_moved());
+    let ended = moved.end_move().expect("all has moved");
+    assert_eq!((ended.record.policy, ended.record.layout.boundary()), (wanted, None));
+    assert_eq!(ended.record.roster.members.len(), 4);
+    assert!(ended.record.roster.members.iter().all(|one| one.place == 0 && one.rows.is_some()));
+    assert_eq!(ended.delete.len(), disk.roster.members.len());
+    // One that turns round is as it was.
+    let back = two.steer_move(true, false).expect("it moves").record;
+    let as_it_was = back.end_move().expect("nothing has moved").record;
+    assert_eq!((as_it_was.policy, &as_it_was.layout), (disk.policy, &disk.layout));
+    assert_eq!(as_it_was.roster.members, disk.roster.members);
+}
+
+/// What moves takes no second copy of all of it: a device has what it had, and the share of the other layout for it.
+#[test]
+fn a_move_is_refused_where_a_device_would_be_too_full_with_the_other_layout() {
+    let mut view = cluster(4, 1);
+    let disk = made(&view, "stripes=1", GIB);
+    let wanted = policy("method=parity,stripes=1");
+    let check = |view: &View, used: &[u64]| disk.check_move(&wanted, &view.spaces(), used);
+    assert_eq!(check(&view, &[]), Ok(()));
+    for host in view.hosts.values_mut() {
+        let device = &mut host.devices[0];
+        device.free_bytes = device.capacity_bytes / 100 * 5;
+    }
+    let full = check(&view, &[]);
+    assert!(matches!(full, Err(Objection::NoRoomToMove { .. })), "{full:?}");
+    assert_eq!(check(&view, &vec![0; disk.layout.place_count()]), Ok(()), "it holds nothing");
+}

@@ -109,6 +109,12 @@ fn dealt(layout: &Layout) -> Vec<(usize, u64)> {
                 }
                 blocks
             }
+            Layout::Moving { sides, boundary } => {
+                let old = deal(&sides[0], first).into_iter();
+                let new = deal(&sides[1], first + sides[0].place_count());
+                let moved = (boundary / BLOCK_SIZE) as usize;
+                new.into_iter().take(moved).chain(old.skip(moved)).collect()
+            }
         }
     }
     deal(layout, 0)

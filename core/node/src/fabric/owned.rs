@@ -2,7 +2,7 @@
 
 use super::pending::For;
 use crate::interface::{DiskSpec, FabricOutput, Output};
-use crate::moves::Mover;
+use crate::mover::Mover;
 use crate::node::Node;
 use crate::range::{Stretch, part_and_block};
 use crate::request::{Piece, Requester};
@@ -182,7 +182,7 @@ impl Node {
         out: &mut Vec<Output>,
     ) {
         let Piece { request, piece } = token.into();
-        match crate::moves::is_mover(request) {
+        match crate::mover::is_mover(request) {
             true => self.piece_of_mover(disk, (request, piece), result, out),
             false => self.piece_done(request, piece, result, out),
         }

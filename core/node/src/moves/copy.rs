@@ -1,9 +1,9 @@
 //! Copying a granule: slice by slice from the truth onto the other side, holes as holes.
 
-use super::{FIRST_KEY, SLICES, Slice, Stage};
 use crate::changes::ChangedRange;
 use crate::interface::{Output, Trouble};
 use crate::limits;
+use crate::mover::{FIRST_KEY, SLICES, Slice, Stage};
 use crate::node::Node;
 use crate::pieces;
 use crate::range::{Aim, Stretch, checksums, part_and_block, stretches};

@@ -2,6 +2,7 @@
 
 use crate::changes::ChangedRange;
 use crate::interface::{Output, Trouble};
+use crate::mover::Follower;
 use crate::node::Node;
 use crate::range::{Aim, Stretch, checksums, part_and_block, stretches};
 use crate::request::Requester;
@@ -11,16 +12,6 @@ use layout::Side;
 use replication::Rule;
 use replication::owner::Payload;
 use std::ops::Range;
-
-/// A change of a guest that is to happen on the other side.
-#[derive(Debug, Clone)]
-pub(crate) struct Follower {
-    /// The granule that it is in.
-    number: u64,
-    range: Range<u64>,
-    /// What is written; none for a trim.
-    data: Option<Buffers>,
-}
 
 impl Node {
     /// Whether a change has blocks of a granule that is copied: then it has them for itself.

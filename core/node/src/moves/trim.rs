@@ -1,35 +1,15 @@
 //! Freeing what does not count any more behind the boundary, once nobody reads it.
 
-use super::{Stage, TRIM_KEY};
 use crate::limits;
+use crate::mover::{Stage, TRIM_KEY, Trimming};
 use crate::node::Node;
 use crate::range::{Aim, Stretch, part_and_block, stretches};
 use crate::request::Piece;
 use base::RequestTag;
 use base::units::BLOCK_SIZE;
-use layout::{Layout, Side};
+use layout::Side;
 use replication::owner::{Failure, Input, Payload, Reply};
 use std::ops::Range;
-
-/// A range that is being trimmed on one side.
-#[derive(Debug)]
-pub(super) struct Trimming {
-    /// The layout as if that side counted.
-    side: Layout,
-    /// What is left of it.
-    left: Range<u64>,
-    outstanding: u32,
-    /// Requests that had begun in the range before: they may read it yet.
-    awaited: Vec<(u32, RequestTag)>,
-    has_failed: bool,
-}
-
-impl Trimming {
-    /// It ends with what is under way, as if it had failed.
-    pub(super) fn end(&mut self) {
-        self.has_failed = true;
-    }
-}
 
 impl Node {
     /// Begins to trim a range on the side that does not count there.

@@ -2,7 +2,7 @@
 
 use crate::holes::Stamp;
 use crate::interface::Token;
-use crate::moves::Follower;
+use crate::mover::Follower;
 use crate::range::range_of;
 use base::RequestTag;
 use base::request::{Pieces, Request, RequestError, StatusRun};

@@ -336,7 +336,7 @@ impl Cluster {
         let committed = self.commit_disk(next, record.version).await;
         let Some(next) = committed.map_err(|_| unknown(&record.name))? else { return Ok(Progress::Again) };
         self.tell_disk(&next).await?;
-        let text = match super::moves::move_text(&next.record) {
+        let text = match next.record.move_text() {
             Some(text) => text,
             None => format!("it has {} from now on", base::units::format_bytes(next.record.size)),
         };

@@ -11,7 +11,6 @@ use crate::system::{blocking_seed, component_ids};
 use ::cluster::Transition;
 use api::types::MoveAction;
 use base::DiskId;
-use base::units::format_bytes;
 use failure::{Code, Failure};
 use placement::Policy;
 use std::time::Instant;
@@ -137,17 +136,4 @@ impl Cluster {
         self.log(record.id, Kind::DiskChanged, text);
         Ok(true)
     }
-}
-
-/// What is said of a disk that moves: how far it is, and whether it goes on.
-pub fn move_text(record: &::cluster::DiskRecord) -> Option<String> {
-    let moving = record.moving.as_ref()?;
-    let (moved, all) = record.moved_bytes()?;
-    let to =
-        if moving.is_back { "back into the layout that it had".to_owned() } else { moving.policy.short() };
-    let pauses = if moving.is_paused { ", and pauses" } else { "" };
-    Some(match record.layout.boundary() {
-        None => format!("the components of its new layout are made ({to})"),
-        Some(_) => format!("it moves: {to}; {} of {} moved{pauses}", format_bytes(moved), format_bytes(all)),
-    })
 }

@@ -358,7 +358,7 @@ impl Gathered {
         let told = self.told.get(&id).filter(|(condition, _)| *condition == Condition::Whole);
         let record = self.disk(id).map(|disk| &disk.record);
         let growth = record.and_then(|record| record.growth.as_ref());
-        let moves = record.and_then(crate::cluster::moves::move_text);
+        let moves = record.and_then(|record| record.move_text());
         let growth = growth.filter(|_| moves.is_none());
         let growth = growth.map(|growth| format!("it grows to {}", format_bytes(growth.size))).or(moves);
         let surplus = record.and_then(|record| record.surplus);

@@ -11,7 +11,7 @@ use diskgroup::format::superblock::Superblock;
 use layout::{Component, Layout};
 use node::{DiskSpec, FabricSettings, GroupKey, Node, Output};
 use replication::owner::Reading;
-use replication::{OwnedBy, Roster, Rule};
+use replication::{InRows, OwnedBy, Roster, Rule, Standing};
 use std::time::Duration;
 
 /// What a host copies at least, bytes a second: enough that a component is filled within a life.
@@ -201,4 +201,25 @@ pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
         limits: node::Limits::default(),
         course: node::Course::default(),
     }
+}
+
+/// The record of a disk before anybody has owned it.
+pub fn first_roster(spec: &DiskSpec, placed: &[Vec<usize>], hosts: &[Host]) -> Roster {
+    let mut members = Vec::new();
+    for (place, components) in spec.layout.places() {
+        for (copy, component) in components.iter().enumerate() {
+            members.push(replication::Member {
+                component: component.id,
+                node: hosts[placed[place][copy]].id,
+                place: place as u16,
+                rows: spec.layout.place_code(place).map(|code| InRows { code, position: component.position }),
+                standing: Standing::Active,
+                base: base::WriteId::default(),
+                role: replication::Role::Copy,
+                ceiling: replication::Ceiling::Unknown,
+            });
+        }
+    }
+    let moving = spec.layout.boundary().map(|boundary| replication::Moved { boundary, trimmed: 0 });
+    Roster { epoch: 0, owner: None, members, moving }
 }

@@ -288,6 +288,14 @@ fn oldest(mut one: Kept<Roster>, other: &Kept<Roster>) -> Kept<Roster> {
 
 fn disk_record(spec: node::DiskSpec, version: u64, roster: Roster) -> DiskRecord {
     let policy = Policy::default();
+    let moving = roster.moving.map(|moved| ::cluster::Moving {
+        policy,
+        space_reservation: policy.space_reservation,
+        debts: Vec::new(),
+        is_back: spec.course.is_back,
+        is_paused: spec.course.is_paused,
+        trimmed: moved.trimmed,
+    });
     DiskRecord {
         version,
         id: spec.id,
@@ -303,6 +311,7 @@ fn disk_record(spec: node::DiskSpec, version: u64, roster: Roster) -> DiskRecord
         incoming: Vec::new(),
         stand_ins: Vec::new(),
         growth: None,
+        moving,
         surplus: None,
         follows: None,
         debts: Vec::new(),

@@ -3,7 +3,7 @@
 use super::directory::Directory;
 use super::features::{Features, Streams};
 use super::guest::Guest;
-use super::host::{Host, SMALL_COPY_BLOCKS_MAX, disk_spec};
+use super::host::{Host, SMALL_COPY_BLOCKS_MAX, disk_spec, first_roster};
 use super::members::{MemberEvent, Members};
 use super::network::Network;
 use super::plan::{MS, Plan};
@@ -22,7 +22,7 @@ use diskgroup::{Io, IoFailure};
 use node::{DiskSpec, FabricOutput, GroupKey, Node, Output, Token};
 use replication::limits::{COPY_BLOCKS_MAX, START_PATIENCE};
 use replication::owner::{Committed, End, Event as OwnerEvent};
-use replication::{InRows, Roster, Rule, Standing};
+use replication::{Roster, Rule};
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 use wire::{Answer, Message, Request};
@@ -782,24 +782,4 @@ impl World {
             self.later(25 * MS, Event::Fault);
         }
     }
-}
-
-fn first_roster(spec: &DiskSpec, placed: &[Vec<usize>], hosts: &[Host]) -> Roster {
-    let mut members = Vec::new();
-    for (place, components) in spec.layout.places() {
-        for (copy, component) in components.iter().enumerate() {
-            members.push(replication::Member {
-                component: component.id,
-                node: hosts[placed[place][copy]].id,
-                place: place as u16,
-                rows: spec.layout.place_code(place).map(|code| InRows { code, position: component.position }),
-                standing: Standing::Active,
-                base: base::WriteId::default(),
-                role: replication::Role::Copy,
-                ceiling: replication::Ceiling::Unknown,
-            });
-        }
-    }
-    let moving = spec.layout.boundary().map(|boundary| replication::Moved { boundary, trimmed: 0 });
-    Roster { epoch: 0, owner: None, members, moving }
 }

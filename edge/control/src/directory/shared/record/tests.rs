@@ -69,6 +69,7 @@ fn disk() -> ClusterDisk {
             incoming: vec![incoming],
             stand_ins: Vec::new(),
             growth: None,
+            moving: None,
             surplus: None,
             follows: Some("gold".to_owned()),
             debts: vec![debt],
@@ -91,6 +92,32 @@ fn a_disk_is_read_as_it_was_written() {
     assert_eq!(ClusterDisk::read(&stored(change, 9)), Ok(disk.clone()));
     let shrunk = disk.with(DiskRecord { size: GIB / 2, surplus: Some(GIB), ..disk.record.clone() });
     assert_eq!(ClusterDisk::read(&stored(shrunk.change(8).expect("plain text"), 9)), Ok(shrunk));
+}
+
+#[test]
+fn a_disk_that_moves_is_read_as_it_was_written_with_its_boundary() {
+    let mut disk = disk();
+    disk.record.incoming.clear();
+    disk.record.roster.members.retain(|member| member.component != ComponentId(3));
+    let value = disk.change(8).expect("plain text").value.expect("it is set").to_string();
+    assert!(!value.contains("moving"), "as it was before there were any: {value}");
+    let new = Layout::Component(Component { id: ComponentId(7), ..component(1) });
+    disk.record.layout = disk.record.layout.clone().moving_to(new);
+    disk.record.layout.set_boundary(64 << 20);
+    let member = disk.record.roster.members[0].clone();
+    disk.record.roster.members.push(Member { component: ComponentId(7), place: 1, ..member });
+    disk.record.roster.moving = Some(replication::Moved { boundary: 64 << 20, trimmed: 32 << 20 });
+    let error = ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9)).expect_err("refused");
+    assert!(error.contains("does not move"), "{error}");
+    disk.record.moving = Some(::cluster::Moving {
+        policy: "single,iops_limit=500".parse().unwrap_or_default(),
+        space_reservation: Percent::ZERO,
+        debts: Vec::new(),
+        is_back: true,
+        is_paused: true,
+        trimmed: 32 << 20,
+    });
+    assert_eq!(ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9)), Ok(disk.clone()));
 }
 
 #[test]
@@ -147,7 +174,6 @@ fn a_host_is_read_as_it_was_written() {
         state,
         leaving: None,
         spins: false,
-        course: Course::default(),
     };
     let error = "write failed".to_owned();
     let devices = vec![
