@@ -134,7 +134,7 @@ impl Node {
                 }
             }
         };
-        if !to_trim.is_empty() && !is_done && rules.hold(Rule::TrimBeforeGranule) {
+        if !to_trim.is_empty() && !is_done {
             return self.begin_trim(disk, to_trim);
         }
         let mover = self.disks[disk].mover.as_deref_mut().expect("it is there");
@@ -157,7 +157,9 @@ impl Node {
         state.changes.keep_apart(range.clone());
         let mover = state.mover.as_deref_mut().expect("it is there");
         mover.number += 1;
-        let (next, slices) = (range.start, [const { None }; SLICES]);
+        let is_copied = !rules.hold(Rule::CopyAnew) && mover.number == 1;
+        let next = if is_copied { range.end } else { range.start };
+        let slices = [const { None }; SLICES];
         let granule = Granule { range, truth, other };
         mover.stage = Stage::Copying { granule, next, slices, is_dropped: false };
         true

@@ -113,8 +113,8 @@ pub enum Rule {
     CopyHoles,
     /// A slice is copied while nobody changes its blocks (design 0041).
     CopyApart,
-    /// A granule begins once what does not count is trimmed (design 0041, M4).
-    TrimBeforeGranule,
+    /// An owner copies all of a granule, whatever the one before it has copied (design 0041, M3).
+    CopyAnew,
     /// A request that waits when its session ends (for a limit, for congestion or for an owner) is dropped and never begun: its
     /// guest may have been started elsewhere meanwhile (design 0043).
     BeginNothingAbandoned,
@@ -177,6 +177,6 @@ impl Rule {
         Rule::FollowInGranule,
         Rule::CopyHoles,
         Rule::CopyApart,
-        Rule::TrimBeforeGranule,
+        Rule::CopyAnew,
     ];
 }

@@ -93,6 +93,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "drystone disk set web read-only on",
             "drystone disk set web iops_limit=1000 bytes_limit=64MiB/s",
             "drystone disk set web failures_to_tolerate=2",
+            "drystone disk set web method=parity",
+            "drystone disk set web move pause",
             "drystone disk set web policy=gold",
         ],
     ),

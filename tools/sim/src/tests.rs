@@ -219,6 +219,12 @@ const MUTANTS_NOTICED: &[(replication::Rule, u64, &str)] = &[
     (replication::Rule::DecodeFromActive, 2, "parity=2"),
     (replication::Rule::KeepEnough, 1, "parity=2"),
     (replication::Rule::KeepReplaced, 10, "parity=2"),
+    (replication::Rule::PassCopied, 9, "parity=2 moving=402"),
+    (replication::Rule::PassApart, 2, "parity=2 moving=402"),
+    (replication::Rule::FollowInGranule, 5, "parity=2 moving=402"),
+    (replication::Rule::CopyHoles, 2, "parity=2 moving=402"),
+    (replication::Rule::CopyApart, 4, "parity=2 moving=402"),
+    (replication::Rule::CopyAnew, 1, "parity=2 moving=402"),
 ];
 
 /// What hosts kept and components promised is enough to go on from, and each rule of it is needed.

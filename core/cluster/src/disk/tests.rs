@@ -537,7 +537,8 @@ fn a_disk_that_gets_another_layout_has_two_until_all_has_moved() {
     // Sizes wait, and so do other moves; limits do not.
     assert!(matches!(two.shrink(GIB), Err(Objection::Moving)));
     assert!(matches!(two.check_move(&policy("stripes=2"), &spaces, &[]), Err(Objection::Moving)));
-    let limited = two.change_rules(&policy("stripes=1,iops_limit=500"), None, &spaces, &[]).expect("at once").record;
+    let limited =
+        two.change_rules(&policy("stripes=1,iops_limit=500"), None, &spaces, &[]).expect("at once").record;
     let moving = limited.moving.as_ref().expect("it moves");
     assert!(moving.policy.iops_limit.is_some() && moving.policy.method == wanted.method);
     // The owner takes the boundary on; without it, or where nothing moves, no record says so.
