@@ -231,6 +231,7 @@ impl Bench {
             verify_checksums: true,
             reading: replication::owner::Reading::Spread,
             limits: Limits::default(),
+            course: crate::Course::default(),
         }
     }
 

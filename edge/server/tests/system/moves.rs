@@ -94,9 +94,8 @@ fn a_mirror_becomes_rows_and_other_rows_and_a_mirror_again_under_load() {
         assert_verified(load);
         cluster.check_own("a", round);
     }
-    wait_for("nothing of the former layouts is left", SECONDS, || {
-        (cluster.standing(&hosts) == 2).then_some(())
-    });
+    // Nothing of the former layouts is left.
+    cluster.wait_for_components(2);
     let events = said(&cluster.cli("b", &["events"]));
     assert!(events.contains("all of it has moved"), "{events}");
 }

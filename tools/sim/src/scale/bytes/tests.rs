@@ -94,6 +94,7 @@ fn disk() -> DiskRecord {
         }],
         stand_ins: vec![StandIn { place: 0, component: component(4), of: ComponentId(6) }],
         growth: None,
+        moving: None,
         surplus: None,
         follows: None,
         debts: vec![Debt { rule: "failures_to_tolerate", wanted: "2".into(), got: "1".into() }],

@@ -111,7 +111,7 @@ fn a_disk_that_moves_is_read_as_it_was_written_with_its_boundary() {
     assert!(error.contains("does not move"), "{error}");
     disk.record.moving = Some(::cluster::Moving {
         policy: "single,iops_limit=500".parse().unwrap_or_default(),
-        space_reservation: Percent::ZERO,
+        space_reservation: placement::Percent::ZERO,
         debts: Vec::new(),
         is_back: true,
         is_paused: true,
