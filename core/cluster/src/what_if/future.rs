@@ -105,6 +105,11 @@ impl Future {
     pub(super) fn set_policy(&mut self, id: DiskId, policy: &Policy) -> Result<(), String> {
         let disk = self.view.disks.get(&id).cloned().ok_or("there is no such disk")?;
         let (spaces, used_bytes) = (self.view.spaces(), self.view.used(id));
+        if disk.needs_move(policy) {
+            disk.check_move(policy, &spaces, used_bytes).map_err(|objection| objection.to_string())?;
+            return Err("what it holds has to be moved into another layout: `drystone disk set` begins that"
+                .to_owned());
+        }
         let changed = disk.change_rules(policy, disk.follows.clone(), &spaces, used_bytes);
         let transition = changed.map_err(|objection| objection.to_string())?;
         self.adopt(&disk, transition, Cause::Need);

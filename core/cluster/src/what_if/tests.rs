@@ -184,7 +184,7 @@ fn another_policy_costs_copies_or_gives_them_back() {
         never.verdict
     );
     let columns = set(&[1], "single,stripes=2");
-    assert!(columns.disks[0].lacks[0].contains("stripes cannot change from 1 to 2"), "{columns:?}");
+    assert!(columns.disks[0].lacks[0].contains("moved into another layout"), "{columns:?}");
     let forced = set(&[1], "default,failures_to_tolerate=3,stripes=1,force_provisioning=on");
     assert_eq!(forced.bytes_to_copy, 20 * GIB);
     let lacks = &forced.disks[0].lacks;

@@ -118,7 +118,7 @@ fn rules_change_on_a_disk_in_use_and_what_needs_a_move_is_refused_with_its_cause
         (&"spread".into(), &"off".into())
     );
     for (rule, why) in [
-        ("stripes=2", "stripes cannot change from auto to 2 on a disk in use yet: it needs the data to move"),
+        ("stripes=2", "stripes=2 needs 2 different devices"),
         ("failures_to_tolerate=1", "failures_to_tolerate=1 needs 2 disk groups"),
         ("space_reservation=100", ""),
         ("iops_limit=0", "none, 1.."),
@@ -178,7 +178,7 @@ fn a_changed_policy_reaches_the_disks_that_follow_it_and_tells_of_those_that_it_
     site.ask(&["policy", "set", "gold", "stripes=2"]);
     let policy = wait_for("both are refused", SECONDS, || followers("refused"));
     let cause = policy["disks"][0]["cause"].as_str().expect("a cause").to_owned();
-    assert!(cause.contains("stripes cannot change from auto to 2 on a disk in use yet"), "{cause}");
+    assert!(cause.contains("stripes=2 needs 2 different devices"), "{cause}");
     assert!(site.ask(&["policy", "show", "gold"]).contains(&cause));
     let why = "policy gold asks for stripes=2, the disk has auto";
     wait_for("it is told", SECONDS, || {
@@ -270,8 +270,8 @@ fn a_mirror_in_use_tolerates_more_failures_and_fewer_again() {
     cluster.wait_for_components(1);
     assert_verified(load);
     assert_eq!(client.read(48 << 20, 65536).expect("it reads"), [7; 65536]);
-    let refused = cluster.cli(user, &["disk", "set", "web", "failures_to_tolerate=1", "method=parity"]);
-    expect(&refused, 3, "method cannot change from mirror to parity on a disk in use yet");
+    let refused = cluster.cli(user, &["disk", "set", "web", "failures_to_tolerate=2", "method=parity"]);
+    expect(&refused, 3, "6");
 }
 
 #[test]
