@@ -86,7 +86,7 @@ impl Adopted {
             read_only: self.read_only,
             access: Access::default(),
             state: DiskState::Active,
-            roster: Roster { epoch, owner: None, members, moving: None },
+            roster: Roster { epoch, owner: None, members, ..Roster::default() },
             incoming: Vec::new(),
             stand_ins: Vec::new(),
             growth: None,

@@ -39,6 +39,8 @@ pub struct DiskSpec {
     pub limits: Limits,
     /// Where it moves, while it has two layouts.
     pub course: Course,
+    /// The number of its layout ([`replication::Roster::shape`]).
+    pub shape: u32,
 }
 
 /// Which way a disk with two layouts moves.

@@ -32,10 +32,12 @@ impl Node {
 
     /// Makes the mover of a disk that is served here and has two layouts; requests are mapped by the boundary that its owner has read.
     pub(crate) fn know_mover(&mut self, disk: u32) {
-        let Some(state) = self.disks.get(disk) else { return };
+        let Some(state) = self.disks.get(disk).filter(|one| one.spec.layout.boundary().is_some()) else {
+            return;
+        };
         let owner = self.owner_number(disk).filter(|_| self.may_start(disk));
         let known = state.mover.as_ref().map(|mover| mover.owner);
-        if state.spec.layout.boundary().is_none() || owner.is_none() || owner == known {
+        if owner.is_none() || owner == known {
             return;
         }
         let moved = self.owner(disk).and_then(|owner| owner.record().1.moving);

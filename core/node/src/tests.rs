@@ -232,6 +232,7 @@ impl Bench {
             reading: replication::owner::Reading::Spread,
             limits: Limits::default(),
             course: crate::Course::default(),
+            shape: 0,
         }
     }
 
@@ -252,7 +253,7 @@ impl Bench {
                 });
             }
         }
-        let (id, record) = (spec.id, (1, Roster { epoch: 0, owner: None, members, moving: None }));
+        let (id, record) = (spec.id, (1, Roster { epoch: 0, owner: None, members, ..Roster::default() }));
         self.directory.insert(id, record.clone());
         let (now, mut out) = (Instant(self.now), Vec::new());
         let key = self.node.open_disk(now, spec, record);
@@ -612,8 +613,7 @@ fn the_state_of_all_disks_takes_one_pass() {
         for disk in 1..=count {
             let leaf = Component { id: ComponentId(disk), device: DeviceId(99), size: MIB, position: 0 };
             let layout = Layout::Component(leaf);
-            let record =
-                (1, replication::Roster { epoch: 0, owner: None, members: Vec::new(), moving: None });
+            let record = (1, replication::Roster { epoch: 0, owner: None, ..Default::default() });
             let spec = DiskSpec { id: DiskId(disk.into()), layout, ..Bench::spec(MIB, 1) };
             bench.node.open_disk(Instant(1), spec, record);
         }

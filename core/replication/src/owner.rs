@@ -92,8 +92,8 @@ pub struct Owner {
     /// Closes under way in a release.
     pub(crate) closes: u32,
     pub(crate) has_closed: bool,
-    /// Whether its places are those of two layouts.
-    pub(crate) is_moving: bool,
+    /// The shape that its places are of.
+    pub(crate) shape: u32,
     /// Whether the windows were decided.
     pub(crate) has_served: bool,
     /// Whether components were told the first watermark of the epoch.
@@ -150,7 +150,7 @@ impl Owner {
             reads_waiting: VecDeque::new(),
             closes: 0,
             has_closed: false,
-            is_moving: false,
+            shape: 0,
             has_served: false,
             has_settled: false,
             starts_until: Instant(0),
@@ -254,9 +254,9 @@ impl Owner {
         self.phase == Phase::Serving && self.places.iter().all(|place| place.known().all(counts))
     }
 
-    /// Whether its places are those of the two layouts of a disk that moves.
-    pub fn is_moving(&self) -> bool {
-        self.is_moving
+    /// The shape that its places are of ([`Roster::shape`]).
+    pub fn shape(&self) -> u32 {
+        self.shape
     }
 
     /// Places of the disk, as far as this owner serves them.

@@ -124,7 +124,7 @@ pub struct Moved {
 }
 
 /// The roster of a disk: changed only by compare-and-set.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Roster {
     /// Grows with every change of owner.
     pub epoch: u32,
@@ -134,6 +134,9 @@ pub struct Roster {
     pub members: Vec<Member>,
     /// How far it has moved, while it has two layouts.
     pub moving: Option<Moved>,
+    /// Grows whenever its places get other numbers: when it begins to move into another layout, and when it has moved. Who maps requests by
+    /// a layout of another number maps them wrongly.
+    pub shape: u32,
 }
 
 impl Roster {

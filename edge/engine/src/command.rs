@@ -157,6 +157,8 @@ pub struct DiskRecord {
     pub spins: bool,
     /// Where it moves, while it has two layouts.
     pub course: Course,
+    /// The number of its layout ([`replication::Roster::shape`]).
+    pub shape: u32,
 }
 
 impl DiskRecord {
@@ -191,6 +193,7 @@ impl DiskRecord {
                 bytes: self.policy.bytes_limit.map(NonZeroU64::get),
             },
             course: self.course,
+            shape: self.shape,
         }
     }
 }

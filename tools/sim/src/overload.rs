@@ -205,6 +205,7 @@ impl Bed {
             reading: replication::owner::Reading::Spread,
             limits: node::Limits::default(),
             course: node::Course::default(),
+            shape: 0,
         };
         let new = NewComponent {
             id: component.id,
@@ -231,7 +232,7 @@ impl Bed {
             role: Role::Copy,
             ceiling: Ceiling::Unknown,
         };
-        let record = (1, Roster { epoch: 0, owner: None, members: vec![member], moving: None });
+        let record = (1, Roster { epoch: 0, owner: None, members: vec![member], ..Roster::default() });
         let key = self.node.open_disk(Instant(self.now), spec, record);
         let mut out = Vec::new();
         self.node.set_used(Instant(self.now), DiskId(1), true, &mut out);

@@ -56,7 +56,7 @@ impl DiskRecord {
             read_only: new.read_only,
             access: Access { is_shared: new.is_shared, limit: None },
             state: DiskState::Creating,
-            roster: Roster { epoch: 0, owner: None, members, moving: None },
+            roster: Roster { epoch: 0, owner: None, members, ..Roster::default() },
             incoming: Vec::new(),
             stand_ins: Vec::new(),
             growth: None,
@@ -157,6 +157,9 @@ impl DiskRecord {
             }
             (None, _, None) => {}
             _ => return Err(Objection::Roster("it has another number of layouts")),
+        }
+        if roster.shape != self.roster.shape {
+            return Err(Objection::Roster("its places have other numbers"));
         }
         if (0..self.layout.place_count()).any(|place| !next.has_enough(place)) {
             return Err(Objection::Roster("a place has too few active components"));

@@ -125,6 +125,7 @@ impl DiskRecord {
         let (kept, gone): (Vec<_>, Vec<_>) =
             next.roster.members.into_iter().partition(|one| places.contains(&one.place));
         next.roster.members = kept;
+        next.roster.shape += 1;
         next.roster.members.iter_mut().for_each(|one| one.place -= first);
         if !moving.is_back {
             next.policy = moving.policy;

@@ -83,6 +83,7 @@ impl DiskRecord {
             }
         }
         next.roster.members.sort_by_key(|member| member.place);
+        next.roster.shape += u32::from(next.moving.is_some());
         next.layout = growth.layout;
         next.size = growth.size;
         next.fit_incoming();

@@ -559,6 +559,9 @@ fn a_disk_that_gets_another_layout_has_two_until_all_has_moved() {
     let as_it_was = back.end_move().expect("nothing has moved").record;
     assert_eq!((as_it_was.policy, &as_it_was.layout), (disk.policy, &disk.layout));
     assert_eq!(as_it_was.roster.members, disk.roster.members);
+    // Whoever maps by a former layout is told apart.
+    let shapes = [&disk, &begun.record, &two, &moved, &ended.record].map(|record| record.roster.shape);
+    assert_eq!(shapes, [0, 0, 1, 1, 2]);
 }
 
 /// What moves takes no second copy of all of it: a device has what it had, and the share of the other layout for it.

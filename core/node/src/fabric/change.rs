@@ -24,15 +24,16 @@ impl Node {
         ownership.spec_version = version;
         disk.pace.set(spec.limits);
         if disk.spec != spec {
-            // Places have other numbers where a disk begins to move or has moved.
-            let is_reshaped = disk.spec.layout.boundary().is_some() != spec.layout.boundary().is_some();
+            let is_reshaped = disk.spec.shape != spec.shape;
             let boundary = disk.spec.layout.boundary();
             disk.spec = spec;
-            if let Some(boundary) = boundary.filter(|_| disk.mover.is_some()) {
+            if let Some(boundary) = boundary.filter(|_| disk.mover.is_some() && !is_reshaped) {
                 // As the owner has read it.
                 disk.spec.layout.set_boundary(boundary);
             }
-            if is_reshaped {
+            // Its places have other numbers: what it is asked for from now on is not asked of an owner that knows the former ones.
+            let is_of_another = |owner: &replication::Owner| owner.shape() != disk.spec.shape;
+            if is_reshaped && disk.ownership.owner.as_deref().is_some_and(is_of_another) {
                 self.step_owner(key.0, Input::Reshaped);
             }
             let reading = self.reading_of(key.0);

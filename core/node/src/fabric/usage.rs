@@ -320,10 +320,10 @@ impl Node {
     /// A guest's request: begins at once if the disk is owned here, otherwise waits for an owner.
     pub(crate) fn may_start(&self, disk: u32) -> bool {
         // An owner that does not know the disk's new places ends soon.
-        let layout = &self.disks[disk].spec.layout;
-        let (needed, moves) = (layout.place_count(), layout.boundary().is_some());
+        let spec = &self.disks[disk].spec;
+        let needed = spec.layout.place_count();
         let has_places =
-            |owner: &replication::Owner| owner.place_count() >= needed && owner.is_moving() == moves;
+            |owner: &replication::Owner| owner.place_count() >= needed && owner.shape() == spec.shape;
         self.is_serving(disk) && self.owner(disk).is_some_and(has_places)
     }
 

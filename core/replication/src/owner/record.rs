@@ -145,14 +145,14 @@ impl Owner {
             Place::new(code, of_place().map(|member| Member::new(member, now)).collect())
         };
         self.places = (0..count).map(place).collect();
-        self.is_moving = self.recording.roster.moving.is_some();
+        self.shape = self.recording.roster.shape;
         self.locks = Locks::new(count);
     }
 
-    /// Whether the record has other places than those that were made: more, or those of a disk that began to move or has moved.
+    /// Whether the record has other places than those that were made: more, or such with other numbers.
     fn is_reshaped(&self) -> bool {
         let roster = &self.recording.roster;
-        roster.place_count() > self.places.len() || roster.moving.is_some() != self.is_moving
+        roster.place_count() > self.places.len() || roster.shape != self.shape
     }
 
     /// Takes over what the record says of the members now.

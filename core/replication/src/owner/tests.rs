@@ -76,7 +76,7 @@ impl Bench {
 
     /// The same after an owner of that epoch.
     fn claiming_after(epoch: u32, members: Vec<Member>, removed: Option<Rule>) -> Bench {
-        let roster = Roster { epoch, owner: None, members, moving: None };
+        let roster = Roster { epoch, owner: None, members, ..Roster::default() };
         let me = OwnedBy { node: node(1), incarnation: 1 };
         let zeroes = base::Pool::new(1 << 20).take_zeroed(1 << 20).expect("there is room");
         let settings = Settings {

@@ -110,7 +110,8 @@ fn converted(former: FormerDisk, host: HostId) -> Result<ClusterDisk, String> {
         State::Active => DiskState::Active,
         State::Deleting => DiskState::Deleting,
     };
-    let roster = Roster { epoch: record.epoch, owner: None, members: members(&layout, node), moving: None };
+    let roster =
+        Roster { epoch: record.epoch, owner: None, members: members(&layout, node), ..Roster::default() };
     let disk = DiskRecord {
         version: 0,
         id: record.id,

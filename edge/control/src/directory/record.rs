@@ -105,6 +105,7 @@ impl TryFrom<StoredRecord> for DiskRecord {
             access: ::cluster::Access::default(),
             spins: false,
             course: engine::Course::default(),
+            shape: 0,
             name,
         })
     }

@@ -200,6 +200,7 @@ pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
         reading: if number.is_multiple_of(2) { Reading::Local } else { Reading::Spread },
         limits: node::Limits::default(),
         course: node::Course::default(),
+        shape: 0,
     }
 }
 
@@ -221,5 +222,5 @@ pub fn first_roster(spec: &DiskSpec, placed: &[Vec<usize>], hosts: &[Host]) -> R
         }
     }
     let moving = spec.layout.boundary().map(|boundary| replication::Moved { boundary, trimmed: 0 });
-    Roster { epoch: 0, owner: None, members, moving }
+    Roster { members, moving, ..Roster::default() }
 }

@@ -84,7 +84,7 @@ fn disk() -> DiskRecord {
                 member(3, Standing::Absent, Role::Heir { of: ComponentId(2) }),
                 member(4, Standing::StandIn, Role::StandIn { of: ComponentId(6) }),
             ],
-            moving: None,
+            ..Roster::default()
         },
         incoming: vec![Incoming {
             place: 0,

@@ -75,6 +75,9 @@ struct StoredRoster {
     epoch: u32,
     owner: Option<StoredOwner>,
     members: Vec<StoredMember>,
+    /// From level 3 on.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    shape: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -196,6 +199,7 @@ pub fn engine_record(record: &DiskRecord) -> EngineRecord {
         read_only: record.read_only,
         access: record.access.clone(),
         spins: false,
+        shape: record.roster.shape,
         course: record.moving.as_ref().map_or(Course::default(), |moving| Course {
             is_back: moving.is_back,
             is_paused: moving.is_paused,
@@ -326,6 +330,11 @@ impl StoredDisk {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(shape: &u32) -> bool {
+    *shape == 0
+}
+
 /// For serde: what is so of most disks is left out.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 fn is_false(value: &bool) -> bool {
@@ -390,6 +399,7 @@ impl From<&Roster> for StoredRoster {
             epoch: roster.epoch,
             owner: roster.owner.map(owner),
             members: roster.members.iter().map(member).collect(),
+            shape: roster.shape,
         }
     }
 }
@@ -430,6 +440,7 @@ impl StoredRoster {
             owner: self.owner.map(owner).transpose()?,
             members: self.members.into_iter().map(member).collect::<Result<_, _>>()?,
             moving: None, // As the layout says, once all of the record is read.
+            shape: self.shape,
         })
     }
 }

@@ -65,7 +65,7 @@ fn disk() -> ClusterDisk {
                 }),
             },
             state: DiskState::Active,
-            roster: Roster { epoch: 4, owner, members, moving: None },
+            roster: Roster { epoch: 4, owner, members, ..Roster::default() },
             incoming: vec![incoming],
             stand_ins: Vec::new(),
             growth: None,
