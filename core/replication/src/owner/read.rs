@@ -96,7 +96,9 @@ impl Owner {
         let (node, component) = (self.member(at).node, self.member(at).component);
         let Range { part, block, count } = range;
         // What comes from another node is verified whatever the policy says.
-        let verify = self.settings.verifies || node != self.me.node;
+        // What is moved into another layout gets checksums anew: damage must not become right that way.
+        let is_moved = self.recording.roster.moving.is_some();
+        let verify = self.settings.verifies || is_moved || node != self.me.node;
         let request = Request::Read { component, epoch: self.epoch, part, block, count, verify };
         self.send(node, Asked::Step(Step::Read { work: key, at }), request);
         true
