@@ -356,8 +356,8 @@ fn open_refusal(path: &Path, error: &io::Error) -> EngineError {
 
 /// How long a device may still be in use by a ring that the kernel is taking down: it does so after the process that
 /// had it has ended, and the ring keeps its registered files open until then. Seen to take some tens of milliseconds, and
-/// once, beside compilers and with discards under way, more than three seconds.
-const RELEASE_WAIT: Duration = Duration::from_secs(10);
+/// once, beside compilers and with discards under way, more than ten seconds.
+const RELEASE_WAIT: Duration = Duration::from_secs(30);
 /// Time between two tries.
 const RELEASE_STEP: Duration = Duration::from_millis(20);
 

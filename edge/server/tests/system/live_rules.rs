@@ -324,7 +324,8 @@ fn guests_read_from_the_copy_on_their_host() {
     let cluster = Cluster::start(3);
     cluster.json("a", &["disk", "create", "web", "64MiB", "--policy", "default,failures_to_tolerate=2"]);
     for host in ["a", "b"] {
-        let mut client = cluster.attach(host, "web");
+        // The client before has gone, and its host may not have noticed yet.
+        let mut client = cluster.attach_soon(host, "web");
         client.write(0, &[1; 65536]).expect("it writes");
         let shown = wait_for("it owns the disk", SECONDS, || {
             let shown = cluster.json(host, &["disk", "show", "web"]);
