@@ -70,6 +70,15 @@ impl WriteBuffer {
         !self.waiting.is_empty()
     }
 
+    /// Whether the first that waits is to be held.
+    pub(crate) fn waits_to_hold(&self) -> bool {
+        let is_held = |work: &Work| match work {
+            Work::Write { change, .. } | Work::Trim { change, .. } => change.layer > 0,
+            Work::Order { .. } => false,
+        };
+        self.waiting.front().is_some_and(is_held)
+    }
+
     /// Whether records of the group's own wait.
     pub(crate) fn has_records_waiting(&self) -> bool {
         !self.records_waiting.is_empty() || !self.checkpoint_waiting.is_empty()

@@ -63,9 +63,9 @@ impl Group {
         let in_log = others * 100 / self.log.blocks();
         let fill = in_log.max(self.index.fill(self.log.blocks(), 100));
         let is_due = fill >= limits::DESTAGE_START_PERCENT;
-        // A tail that stays because its move would gain too little: who waits for room has the rest destaged, which gains more. A large
-        // write may also wait where the log is not full enough for a round: it needs room for what it holds, in one piece.
-        let may_gain = self.destaging.is_held() || !self.held.is_empty() || !is_due;
+        // A tail that stays because its move would gain too little: who waits for room has the rest destaged, which gains more. A write
+        // that is held may also wait where the log is not full enough for a round: it needs room for what it holds, in one piece.
+        let may_gain = self.destaging.is_held() || !self.held.is_empty() || self.buffer.waits_to_hold();
         let wants_room = may_gain && self.waits_for_log();
         let is_draining = self.destaging.is_draining() && !self.has_only_held();
         let wants_all = self.scarcity.wants_destaging()
