@@ -1,7 +1,6 @@
 //! A layout that a disk moves out of, and the one that it moves into (docs/design/0041).
 
 use crate::tree::Layout;
-use std::ops::Range;
 
 /// One of the two layouts of a disk that moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,12 +53,7 @@ impl Layout {
         })
     }
 
-    /// The layout that the disk had before it began to move, or has.
-    pub fn settled(&self) -> &Layout {
-        self.side(Side::Old).map_or(self, |(_, old)| old)
-    }
-
-    /// The layout that counts nowhere but on this side: as if all had moved there.
+    /// This layout as if one side counted everywhere.
     #[must_use]
     pub fn only(&self, side: Side) -> Layout {
         match self {
@@ -83,13 +77,6 @@ impl Layout {
                 self.children().iter().map(Layout::full_stripe).fold(1, common)
             }
         }
-    }
-
-    /// Which side counts for parts of a range of a disk that moves, in order. One part where nothing moves.
-    pub fn counting(&self, range: Range<u64>) -> impl Iterator<Item = (Side, Range<u64>)> {
-        let edge = self.boundary().unwrap_or(0).clamp(range.start, range.end);
-        let parts = [(Side::New, range.start..edge), (Side::Old, edge..range.end)];
-        parts.into_iter().filter(|(_, range)| !range.is_empty())
     }
 }
 

@@ -120,21 +120,13 @@ impl Node {
         mover.retry_at = None;
         let Moved { boundary, trimmed } = mover.moved;
         let is_done = boundary == if mover.course.is_back { 0 } else { size };
-        let to_trim = match mover.course.is_back {
-            false => {
-                if trimmed > boundary {
-                    0..boundary
-                } else {
-                    trimmed..boundary
-                }
-            }
-            true => {
-                if trimmed < boundary {
-                    boundary..size
-                } else {
-                    boundary..trimmed
-                }
-            }
+        // Beyond the boundary where the move was turned: what stands there is not known, and all of it is trimmed.
+        let to_trim = match (mover.course.is_back, trimmed > boundary) {
+            (false, false) => trimmed..boundary,
+            (false, true) => 0..boundary,
+            (true, true) => boundary..trimmed,
+            (true, false) if trimmed < boundary => boundary..size,
+            (true, false) => boundary..boundary,
         };
         if !to_trim.is_empty() && !is_done {
             return self.begin_trim(disk, to_trim);

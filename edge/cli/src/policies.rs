@@ -28,7 +28,7 @@ pub enum PolicyCommand {
     /// Change rules of a policy, and of the disks that follow it: those that were created with its name alone.
     ///
     /// Limits, read locality, checksums and reservations change at once, while guests use the disks. With `failures_to_tolerate`, copies
-    /// of mirrored disks are added or removed. Rules that need a move of data are refused for disks in use, each with its cause.
+    /// of mirrored disks are added or removed. With other rules, what the disks hold is moved into another layout. A disk that cannot follow keeps its rules, and says why.
     Set {
         /// Name of the policy.
         name: String,

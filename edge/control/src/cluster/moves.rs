@@ -31,10 +31,6 @@ impl Cluster {
     ) -> Result<bool, Failure> {
         let record = &disk.record;
         let level = self.view().level.level;
-        level.check(policy).map_err(|early| {
-            Failure::refused(format!("disk {}: {early}", record.name))
-                .hint("`drystone cluster upgrade` raises it once all hosts run this release")
-        })?;
         if level < ::cluster::Level::LIMITS {
             return Err(Failure::refused(format!(
                 "disk {}: moving into another layout needs records of {}, and those of this cluster are at {level}",
