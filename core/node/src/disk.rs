@@ -2,7 +2,7 @@
 
 use crate::changes::Changes;
 use crate::interface::{DiskSpec, Token};
-use crate::mover::Mover;
+use crate::mover::{Mover, Progress};
 use crate::ownership::Ownership;
 use crate::pace::Pace;
 use iostats::Recorder;
@@ -23,6 +23,8 @@ pub(crate) struct Disk {
     pub(crate) changes: Changes,
     /// Its move into another layout, while the owner here serves it.
     pub(crate) mover: Option<Box<Mover>>,
+    /// What all owners here moved of it.
+    pub(crate) progress: Progress,
     /// Grows with every recorded value.
     pub(crate) statistics_version: u64,
 }
@@ -38,6 +40,7 @@ impl Disk {
             outstanding: 0,
             changes: Changes::default(),
             mover: None,
+            progress: Progress::default(),
             statistics_version: 0,
         }
     }

@@ -148,8 +148,8 @@ pub struct FabricSettings {
     /// Most blocks that one copy takes, 1..=256.
     pub copy_blocks_max: u16,
     /// Bytes of a disk that are moved into another layout with one change of its record
-    /// ([`crate::limits::MOVE_GRANULE`]).
-    pub move_granule: u64,
+    /// ([`crate::limits::MOVE_GRANULES`]): least and most.
+    pub move_granules: std::ops::RangeInclusive<u64>,
     /// Latency of guests' requests at the 99th percentile beside copies, in percent of that without copies, that
     /// copies may cause.
     pub copy_tail_percent: u64,

@@ -6,7 +6,8 @@ use base::request::{Buffers, Pieces};
 use base::{Instant, RequestTag};
 use layout::{Layout, Side};
 use replication::Moved;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
 
 /// Slices of one disk that are copied at once.
 pub(crate) const SLICES: usize = 2;
@@ -34,7 +35,34 @@ pub(crate) struct Mover {
     pub(crate) budget: i64,
     pub(crate) retry_at: Option<Instant>,
     pub(crate) trouble: Option<Trouble>,
+    /// When its granule was begun.
+    pub(crate) began: Instant,
+}
+
+/// What lasts while owners of a disk follow each other on this node, for they do with every granule.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// How long the next granule is; zero before the first one.
+    pub(crate) granule: u64,
+    /// Bytes that were copied onto the other side, again after each take-over.
     pub(crate) copied_bytes: u64,
+}
+
+impl Progress {
+    /// How long the next granule is at least, where between `sizes` is allowed.
+    pub(crate) fn granule(&self, sizes: &RangeInclusive<u64>) -> u64 {
+        self.granule.clamp(*sizes.start(), *sizes.end())
+    }
+
+    /// A granule was copied in this time: the next one is longer, if that was short, so that the disk is seldom opened anew.
+    pub(crate) fn copied(&mut self, took: Duration, sizes: &RangeInclusive<u64>) {
+        let granule = self.granule(sizes);
+        self.granule = match took {
+            _ if took < limits::MOVE_GRANULE_TAKES.start => granule * 2,
+            _ if took > limits::MOVE_GRANULE_TAKES.end => granule / 2,
+            _ => granule,
+        };
+    }
 }
 
 /// What a mover does.

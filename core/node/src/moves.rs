@@ -25,7 +25,7 @@ impl Node {
         let mover = self.disks.get(disk.0)?.mover.as_deref()?;
         Some(MoveState {
             boundary: mover.moved.boundary,
-            copied_bytes: mover.copied_bytes,
+            copied_bytes: self.disks.get(disk.0)?.progress.copied_bytes,
             trouble: mover.trouble,
         })
     }
@@ -53,7 +53,7 @@ impl Node {
             budget: 0,
             retry_at: None,
             trouble: None,
-            copied_bytes: 0,
+            began: self.now,
         }));
         self.fabric.schedule.touch(disk);
     }
@@ -108,7 +108,7 @@ impl Node {
     /// Begins to trim, or the next granule.
     fn leave_idle(&mut self, disk: u32) -> bool {
         let now = self.now;
-        let (granule_bytes, rules) = (self.fabric.settings.move_granule, self.fabric.settings.rules);
+        let rules = self.fabric.settings.rules;
         let is_whole = self.owner(disk).is_some_and(replication::Owner::is_whole);
         let state = &mut self.disks[disk];
         let layout = &state.spec.layout;
@@ -137,9 +137,9 @@ impl Node {
         }
         let layout = &self.disks[disk].spec.layout;
         // A part of a disk that is as small as in a trial.
-        let step = match granule_bytes < EXTENT_SIZE {
-            true => granule_bytes,
-            false => granule_bytes.next_multiple_of(layout.full_stripe()),
+        let step = match self.disks[disk].progress.granule(&self.fabric.settings.move_granules) {
+            bytes if bytes < EXTENT_SIZE => bytes,
+            bytes => bytes.next_multiple_of(layout.full_stripe()),
         };
         let range = match self.disks[disk].spec.course.is_back {
             false => boundary..((boundary / step + 1) * step).min(size),
@@ -151,6 +151,7 @@ impl Node {
         state.changes.keep_apart(range.clone());
         let mover = state.mover.as_deref_mut().expect("it is there");
         mover.number += 1;
+        mover.began = now;
         let is_copied = !rules.hold(Rule::CopyAnew) && mover.number == 1;
         let next = if is_copied { range.end } else { range.start };
         let slices = [const { None }; SLICES];
@@ -169,6 +170,7 @@ impl Node {
         let range = granule.range.clone();
         mover.stage = Stage::Closing { granule };
         mover.trouble = None;
+        state.progress.copied(self.now.since(mover.began), &self.fabric.settings.move_granules);
         state.changes.forget(|key| key == PASS_KEY); // Of a granule that was dropped.
         let is_apart = state.changes.begin_or_wait(ChangedRange::apart(PASS_KEY, range));
         if is_apart || !self.fabric.settings.rules.hold(Rule::PassApart) {
@@ -189,20 +191,17 @@ impl Node {
         self.step_owner(disk, Input::Pass { moved: to });
     }
 
-    /// Looks whether the record has passed the granule: the other side is the truth from then on.
+    /// Looks whether the record has passed the granule, and its owner goes on: where it ended, its successor maps by the record from the
+    /// start.
     fn pass_on(&mut self, disk: u32, out: &mut Vec<Output>) -> bool {
         let recorded = self.owner(disk).and_then(|owner| owner.record().1.moving);
-        let state = &mut self.disks[disk];
-        let mover = state.mover.as_deref_mut().expect("it asked");
+        let mover = self.disks[disk].mover.as_deref().expect("it asked");
         let Stage::Passing { to } = mover.stage else { unreachable!("it asked") };
         if recorded != Some(to) {
             return false;
         }
-        mover.moved = to;
-        mover.stage = Stage::Idle;
-        mover.number += 1;
-        state.spec.layout.set_boundary(to.boundary);
-        self.let_go(disk, out);
+        self.drop_mover(disk, out);
+        self.know_mover(disk);
         true
     }
 

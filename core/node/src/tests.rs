@@ -61,7 +61,7 @@ impl Bench {
                 prefers_local: false,
                 copy_floor: crate::limits::COPY_RATE_FLOOR,
                 copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
-                move_granule: crate::limits::MOVE_GRANULE,
+                move_granules: crate::limits::MOVE_GRANULES,
                 copy_tail_percent: crate::limits::COPY_TAIL_PERCENT,
                 start_patience: std::time::Duration::ZERO,
                 former_grants: std::time::Duration::ZERO,

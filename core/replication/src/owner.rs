@@ -94,6 +94,8 @@ pub struct Owner {
     pub(crate) has_closed: bool,
     /// The shape that its places are of.
     pub(crate) shape: u32,
+    /// Whether it goes on in the epoch of the one before it, and does not serve yet; or ended for such a one.
+    pub(crate) goes_on: bool,
     /// Whether the windows were decided.
     pub(crate) has_served: bool,
     /// Whether components were told the first watermark of the epoch.
@@ -121,11 +123,43 @@ impl Owner {
     pub fn claim(
         disk: DiskId,
         me: OwnedBy,
-        (version, roster): (u64, Roster),
+        record: (u64, Roster),
         up: BTreeSet<NodeId>,
         settings: Settings,
         now: Instant,
         out: &mut Vec<Output>,
+    ) -> Owner {
+        let mut owner = Owner::new(disk, me, record, up, settings, now);
+        owner.epoch += 1;
+        owner.begin_claim();
+        out.append(&mut owner.out);
+        owner
+    }
+
+    /// Goes on in the epoch that the owner before on this node, which has ended, has had the record say ([`End::Passed`]).
+    pub fn go_on(
+        disk: DiskId,
+        me: OwnedBy,
+        record: (u64, Roster),
+        up: BTreeSet<NodeId>,
+        settings: Settings,
+        now: Instant,
+    ) -> Owner {
+        let mut owner = Owner::new(disk, me, record, up, settings, now);
+        owner.recording.is_claimed = true;
+        owner.goes_on = true;
+        owner.start_opening();
+        owner
+    }
+
+    /// An owner in the epoch of the record.
+    fn new(
+        disk: DiskId,
+        me: OwnedBy,
+        (version, roster): (u64, Roster),
+        up: BTreeSet<NodeId>,
+        settings: Settings,
+        now: Instant,
     ) -> Owner {
         let mut owner = Owner {
             disk,
@@ -133,7 +167,7 @@ impl Owner {
             settings,
             now,
             phase: Phase::Claiming,
-            epoch: roster.epoch + 1,
+            epoch: roster.epoch,
             recording: Recording::new(version, roster, now),
             places: Vec::new(),
             locks: Locks::default(),
@@ -151,6 +185,7 @@ impl Owner {
             closes: 0,
             has_closed: false,
             shape: 0,
+            goes_on: false,
             has_served: false,
             has_settled: false,
             starts_until: Instant(0),
@@ -168,8 +203,6 @@ impl Owner {
             true => owner.settings.starts_until,
             false => now,
         };
-        owner.begin_claim();
-        out.append(&mut owner.out);
         owner
     }
 
@@ -231,6 +264,11 @@ impl Owner {
     /// Where it is in its life.
     pub fn phase(&self) -> Phase {
         self.phase
+    }
+
+    /// Whether what it is asked for waits for a moment: it goes on in the next epoch of this node ([`End::Passed`]).
+    pub fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     /// Its epoch: the one it claims, until it is served.
@@ -372,6 +410,7 @@ impl Owner {
             return;
         }
         self.phase = Phase::Ended;
+        self.goes_on = end == End::Passed;
         for input in std::mem::take(&mut self.held) {
             self.refuse_unowned(&input);
         }

@@ -107,6 +107,8 @@ pub enum Rule {
     PassCopied,
     /// Nothing changes in a granule while the record is asked to pass it (design 0041, M2).
     PassApart,
+    /// The record passes a granule in a new epoch, which every component promises (design 0041, M8).
+    PassInNewEpoch,
     /// What guests change in a granule that is copied happens on both sides (design 0041, M2).
     FollowInGranule,
     /// A hole of the truth becomes a hole of the other side (design 0041, M3).
@@ -122,7 +124,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 55] = [
+    pub const ALL: [Rule; 56] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -174,6 +176,7 @@ impl Rule {
         Rule::KeepReplaced,
         Rule::PassCopied,
         Rule::PassApart,
+        Rule::PassInNewEpoch,
         Rule::FollowInGranule,
         Rule::CopyHoles,
         Rule::CopyApart,

@@ -107,7 +107,7 @@ impl Fabric {
             prefers_local: self.prefers_local,
             copy_floor: self.copy_floor,
             copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
-            move_granule: node::limits::MOVE_GRANULE,
+            move_granules: node::limits::MOVE_GRANULES,
             copy_tail_percent: self.copy_tail_percent,
             start_patience: self.patience(replication::limits::START_PATIENCE),
             former_grants: self.patience(replication::limits::GRANT),

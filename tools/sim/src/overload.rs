@@ -79,7 +79,7 @@ fn fabric() -> FabricSettings {
         prefers_local: false,
         copy_floor: node::limits::COPY_RATE_FLOOR,
         copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
-        move_granule: node::limits::MOVE_GRANULE,
+        move_granules: node::limits::MOVE_GRANULES,
         copy_tail_percent: node::limits::COPY_TAIL_PERCENT,
         start_patience: Duration::ZERO,
         former_grants: Duration::ZERO,

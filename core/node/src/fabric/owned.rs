@@ -9,10 +9,12 @@ use crate::request::{Piece, Requester};
 use base::units::BLOCK_SIZE;
 use base::{ComponentId, DiskId, Instant, NodeId, RequestTag};
 use layout::Target;
+use replication::OwnedBy;
 use replication::owner::{
     Committed, End, Event, Failure, Input, LinkChange, Payload, Phase, Reading, Reply, Token,
 };
 use replication::{Owner, Roster, owner};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl Node {
@@ -93,6 +95,31 @@ impl Node {
     /// Begins to own a disk: the record is changed to name this node.
     pub(crate) fn claim(&mut self, disk: u32) {
         let now = self.now;
+        self.begin_to_own(disk, |id, me, record, up, settings, out| {
+            Owner::claim(id, me, record, up, settings, now, out)
+        });
+    }
+
+    /// Goes on with a disk that has moved on, in the epoch that its record says: what its guests asked for waits here meanwhile.
+    fn go_on(&mut self, disk: u32) {
+        let now = self.now;
+        self.begin_to_own(disk, |id, me, record, up, settings, _| {
+            Owner::go_on(id, me, record, up, settings, now)
+        });
+    }
+
+    fn begin_to_own(
+        &mut self,
+        disk: u32,
+        make: impl FnOnce(
+            DiskId,
+            OwnedBy,
+            (u64, Roster),
+            BTreeSet<NodeId>,
+            owner::Settings,
+            &mut Vec<owner::Output>,
+        ) -> Owner,
+    ) {
         let DiskSpec { id, verify_checksums: verifies, .. } = self.disks[disk].spec;
         let reading = self.reading_of(disk);
         let fabric = &mut self.fabric;
@@ -107,8 +134,7 @@ impl Node {
             owner::Settings { zeroes, pool, reading, verifies, copy_blocks_max, starts_until, rules };
         let record = (ownership.version, ownership.roster.clone());
         let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();
-        let owner =
-            Owner::claim(id, fabric.settings.me, record, up, settings, now, &mut fabric.said_by_owner);
+        let owner = make(id, fabric.settings.me, record, up, settings, &mut fabric.said_by_owner);
         ownership.owner = Some(Box::new(owner));
         fabric.next_session += 1;
         ownership.owner_number = fabric.next_session;
@@ -159,6 +185,11 @@ impl Node {
                     }
                 }
                 self.drop_mover(disk, out);
+                if end == End::Passed && self.is_mine(disk) {
+                    out.push(Output::Fabric(FabricOutput::Owner { disk: id, event }));
+                    return self.go_on(disk);
+                }
+                self.refuse_peers(disk, out);
                 self.look_soon(disk);
                 out.push(Output::Fabric(FabricOutput::Fetch { disk: id }));
                 self.release_paced(disk, out);
@@ -328,6 +359,11 @@ impl Node {
         ownership.is_live |= roster.owner.is_some_and(|owner| owner.node != me);
         (ownership.version, ownership.roster) = (version, roster.clone());
         self.look_soon(disk);
+    }
+
+    /// Whether the record names this node, since it started, as the disk's owner.
+    pub(crate) fn is_mine(&self, disk: u32) -> bool {
+        self.disks[disk].ownership.roster.owner == Some(self.fabric.settings.me)
     }
 
     /// Whether this node owns the disk and serves it.

@@ -21,7 +21,7 @@ fn among_two() -> (Node, BTreeMap<NodeId, u64>) {
         prefers_local: false,
         copy_floor: crate::limits::COPY_RATE_FLOOR,
         copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
-        move_granule: crate::limits::MOVE_GRANULE,
+        move_granules: crate::limits::MOVE_GRANULES,
         copy_tail_percent: crate::limits::COPY_TAIL_PERCENT,
         start_patience: Duration::ZERO,
         former_grants: Duration::ZERO,

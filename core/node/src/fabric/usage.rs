@@ -178,7 +178,10 @@ impl Node {
         let disk = self.requests[key as usize].disk();
         if let Requester::Peer { caller, token } = self.requests[key as usize].requester {
             // Its sender knows better where to send it next. But a request for a disk that is served and gets new
-            // places waits here.
+            // places waits there, and one for a disk that has moved on waits here for a moment.
+            if self.owner(disk).is_some_and(Owner::goes_on) && self.disks[disk].closing.is_none() {
+                return self.disks[disk].ownership.held.push_back(key);
+            }
             let why = if self.is_serving(disk) { Refusal::Busy } else { Refusal::NotOwner };
             self.drop_request(key, out);
             return self.answer(caller, token, Answer::Refused(why), out);
@@ -255,6 +258,21 @@ impl Node {
         let ownership = &mut self.disks[disk].ownership;
         for key in std::mem::take(&mut ownership.held) {
             self.end_forwarded(key, Err(RequestError::Stopping), out);
+        }
+    }
+
+    /// The disk is not served here any more: who sent requests for it from elsewhere knows better where to send them next.
+    pub(crate) fn refuse_peers(&mut self, disk: u32, out: &mut Vec<Output>) {
+        for key in std::mem::take(&mut self.disks[disk].ownership.held) {
+            match self.requests[key as usize].requester {
+                Requester::Peer { caller, token } => {
+                    self.drop_request(key, out);
+                    self.answer(caller, token, Answer::Refused(Refusal::NotOwner), out);
+                }
+                Requester::Guest(_) | Requester::Surplus(_) => {
+                    self.disks[disk].ownership.held.push_back(key);
+                }
+            }
         }
     }
 

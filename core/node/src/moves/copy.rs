@@ -196,7 +196,7 @@ impl Node {
         {
             match slice.failure {
                 Some(trouble) => mover.drop_granule(now, Some(trouble)),
-                None => mover.copied_bytes += slice.range.end - slice.range.start,
+                None => state.progress.copied_bytes += slice.range.end - slice.range.start,
             }
         }
         self.unblock(disk, out);

@@ -327,6 +327,9 @@ pub enum End {
     Deleted,
     /// The record has other places than before: the disk is to be opened anew.
     Reshaped,
+    /// The disk has moved on, and the record says so in the next epoch, of this node: the disk is to be opened anew in it
+    /// ([`super::Owner::go_on`]).
+    Passed,
     /// No active component of a place can be reached any more, and one that was absent is there again, with its stand-in: the
     /// disk is to be opened anew.
     Restoring,
@@ -341,6 +344,8 @@ pub enum Event {
         epoch: u32,
         /// Changes that were rolled forward.
         rolled: u32,
+        /// Whether this goes on from an owner on this node that ended with [`End::Passed`].
+        goes_on: bool,
     },
     /// The owner is over; its requests are returned.
     Ended(End),

@@ -248,7 +248,8 @@ impl Owner {
             self.phase = Phase::Serving;
             self.has_served = true;
             self.note_taken_over();
-            self.out.push(Output::Event(Event::Serving { epoch: self.epoch, rolled: self.rolled }));
+            let goes_on = std::mem::take(&mut self.goes_on);
+            self.out.push(Output::Event(Event::Serving { epoch: self.epoch, rolled: self.rolled, goes_on }));
             let now = self.now;
             for member in self.places.iter_mut().flat_map(|place| &mut place.members) {
                 member.take_opened();

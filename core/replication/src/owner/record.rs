@@ -118,6 +118,8 @@ impl Owner {
         self.recording.is_unsettled &= version == self.recording.version;
         let is_mine = roster.epoch == self.epoch && roster.owner == Some(self.me);
         let is_released = roster.epoch == self.epoch && roster.owner.is_none();
+        // Nobody else has the record name this node.
+        let is_passed = roster.epoch > self.epoch && roster.owner == Some(self.me);
         self.recording.version = version;
         self.recording.roster = roster;
         match (self.recording.is_claimed, is_mine) {
@@ -128,6 +130,7 @@ impl Owner {
             (false, false) if self.recording.roster.epoch < self.epoch => self.begin_claim(),
             (true, true) => self.reconcile(),
             (true, false) if is_released && self.phase == Phase::Releasing => self.end(End::Released),
+            (true, false) if is_passed => self.end(End::Passed),
             (_, false) => self.end(End::Superseded),
         }
         if self.recording.roster.diverged().next().is_some() {
@@ -396,7 +399,8 @@ impl Owner {
         }
     }
 
-    /// Has the record say how far the disk has moved, if it does not yet.
+    /// Has the record say how far the disk has moved, if it does not yet. It says so in a new epoch, which every component promises before
+    /// anything is changed on the side that counts from then on: a record from before that is known to be old (docs/design/0041).
     fn tell_moved(&mut self, roster: &mut Roster) -> bool {
         let Some(moved) = self.recording.to_pass else { return false };
         if roster.moving.is_none() || roster.moving == Some(moved) {
@@ -404,6 +408,7 @@ impl Owner {
             return false;
         }
         roster.moving = Some(moved);
+        roster.epoch += u32::from(self.holds(Rule::PassInNewEpoch));
         true
     }
 

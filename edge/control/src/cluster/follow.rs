@@ -203,8 +203,10 @@ impl Cluster {
         let record = view.disks.get(&id).map(|disk| &disk.record);
         let is_named = |component| record.is_none_or(|record| record.roster.member(component).is_some());
         let text = match event {
-            Event::Serving { epoch, rolled: 0 } => format!("served here from now on, epoch {epoch}"),
-            Event::Serving { epoch, rolled } => {
+            // With every granule of a move.
+            Event::Ended(End::Passed) | Event::Serving { goes_on: true, .. } => return,
+            Event::Serving { epoch, rolled: 0, .. } => format!("served here from now on, epoch {epoch}"),
+            Event::Serving { epoch, rolled, .. } => {
                 format!(
                     "served here from now on, epoch {epoch}; {rolled} writes that were undecided are on all copies now"
                 )

@@ -136,7 +136,7 @@ impl Host {
             prefers_local,
             copy_floor: COPY_FLOOR,
             copy_blocks_max,
-            move_granule,
+            move_granules: move_granule..=move_granule,
             copy_tail_percent: COPY_TAIL_PERCENT,
             start_patience,
             former_grants: replication::limits::GRANT,

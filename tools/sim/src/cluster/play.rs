@@ -48,8 +48,6 @@ impl Play {
     /// The features that a seed draws; none where the play has no fault but its own.
     pub fn features(self, seed: u64) -> Features {
         match self {
-            // How far a disk has moved is nowhere but in the directory: one that is set back meanwhile is not noticed (docs/design/0041).
-            Play::Rollback => Features { moving: 0, ..Features::drawn(seed) },
             _ if self.has_features() => Features::drawn(seed),
             _ => Features::default(),
         }

@@ -709,7 +709,7 @@ impl World {
         // Hosts start far more often here than anywhere: where no directory is old, waiting would hide what else may go wrong.
         let patience = if self.rollback.is_drawn() { START_PATIENCE } else { Duration::ZERO };
         let (now, removed) = (self.now, self.removed);
-        let granule = self.plan.other.map_or(node::limits::MOVE_GRANULE, |(_, granule)| granule);
+        let granule = self.plan.other.map_or(base::units::EXTENT_SIZE, |(_, granule)| granule);
         let local = (self.prefers_local, self.copy_blocks_max, granule, patience);
         let out = self.hosts[host].start(now, &peers, &disks, removed, local);
         out.into_iter().for_each(|output| self.perform(host, output));
