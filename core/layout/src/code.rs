@@ -153,8 +153,33 @@ fn doubled(value: u8) -> u8 {
     value << 1 ^ overflow & POLYNOMIAL
 }
 
+/// With which weights equations add up to one of their unknowns alone: `counted` has by unknown what each equation counts it with. None if
+/// there are no such weights.
+pub fn weights(counted: &[[u8; PARITY_MAX]], wanted: usize) -> Option<[u8; PARITY_MAX]> {
+    let mut rows: Vec<([u8; PARITY_MAX], u8)> =
+        counted.iter().enumerate().map(|(index, row)| (*row, u8::from(index == wanted))).collect();
+    let (mut weights, mut solved) = ([0; PARITY_MAX], 0);
+    for column in 0..PARITY_MAX {
+        let Some(pivot) = (solved..rows.len()).find(|row| rows[*row].0[column] != 0) else { continue };
+        rows.swap(solved, pivot);
+        let (row, sum) = rows[solved];
+        let factor = inverse(row[column]);
+        let reduced = (row.map(|value| product(value, factor)), product(sum, factor));
+        rows[solved] = reduced;
+        for (_, (row, sum)) in rows.iter_mut().enumerate().filter(|(index, _)| *index != solved) {
+            let factor = row[column];
+            row.iter_mut().zip(reduced.0).for_each(|(value, other)| *value ^= product(other, factor));
+            *sum ^= product(reduced.1, factor);
+        }
+        weights[column] = solved as u8 + 1;
+        solved += 1;
+    }
+    let is_solved = rows[solved..].iter().all(|(_, sum)| *sum == 0);
+    is_solved.then(|| weights.map(|row| if row == 0 { 0 } else { rows[usize::from(row) - 1].1 }))
+}
+
 /// The product of two values.
-fn product(value: u8, factor: u8) -> u8 {
+pub fn product(value: u8, factor: u8) -> u8 {
     let (mut sum, mut value) = (0, value);
     for bit in 0..u8::BITS {
         if factor >> bit & 1 == 1 {
@@ -285,6 +310,26 @@ mod tests {
             let found = code.decode(parity, &data).expect("all data are there");
             assert_eq!(sum(&units, &found), units[code.index(parity)]);
         }
+    }
+
+    /// As an unknown is had from what both parity units count, or from one of them.
+    #[test]
+    fn weights_take_every_other_unknown_out() {
+        for counted in
+            [vec![[1, 1], [1, 8]], vec![[0, 1], [1, 4], [0, 0]], vec![[1, 0]], vec![[2, 0], [0, 7]]]
+        {
+            for wanted in 0..counted.len() {
+                let found = weights(&counted, wanted);
+                let sum = |row: &[u8; 2], of: [u8; 2]| product(row[0], of[0]) ^ product(row[1], of[1]);
+                let is_right =
+                    |of| counted.iter().enumerate().all(|(at, row)| sum(row, of) == u8::from(at == wanted));
+                match found {
+                    Some(found) => assert!(is_right(found), "{counted:?}, {wanted}"),
+                    None => assert_eq!(counted[wanted], [0, 0]),
+                }
+            }
+        }
+        assert_eq!(weights(&[[1, 0], [1, 0]], 0), None, "one equation has one unknown");
     }
 
     #[test]

@@ -150,6 +150,9 @@ pub struct FabricSettings {
     /// Bytes of a disk that are moved into another layout with one change of its record
     /// ([`crate::limits::MOVE_GRANULES`]): least and most.
     pub move_granules: std::ops::RangeInclusive<u64>,
+    /// For how long small changes of rows are held before their parity is computed ([`replication::limits::FOLD_AFTER`]); none: it is
+    /// computed before they are acknowledged.
+    pub fold_after: Option<std::time::Duration>,
     /// Latency of guests' requests at the 99th percentile beside copies, in percent of that without copies, that
     /// copies may cause.
     pub copy_tail_percent: u64,

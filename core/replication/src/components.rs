@@ -283,7 +283,9 @@ impl Components {
             }
             Request::Read { component, epoch, part, block, count, verify } => {
                 if self.admit(caller, token, component, epoch, out) {
-                    self.store(caller, purpose, component, Store::Read { part, block, count, verify }, out);
+                    let (layer, part) = layer::split(part);
+                    let store = Store::Read { part, layer, block, count, verify };
+                    self.store(caller, purpose, component, store, out);
                 }
             }
             Request::Settle { component, epoch, watermark, from_epoch, stable } => {
@@ -301,6 +303,18 @@ impl Components {
             Request::Allocation { component, epoch, part, count } => {
                 if self.admit(caller, token, component, epoch, out) {
                     self.store(caller, purpose, component, Store::Allocation { part, count }, out);
+                }
+            }
+            Request::Held { component, epoch, from_part } => {
+                if self.admit(caller, token, component, epoch, out) {
+                    self.store(caller, purpose, component, Store::Held { from_part }, out);
+                }
+            }
+            Request::Promote { component, epoch, part, block, count, through } => {
+                if self.admit(caller, token, component, epoch, out) {
+                    let (layer, part) = layer::split(part);
+                    let store = Store::Promote { part, layer, block, count, through };
+                    self.store(caller, purpose, component, store, out);
                 }
             }
             Request::Create(new) => self.store(caller, purpose, new.id, Store::Create(new), out),
@@ -667,6 +681,7 @@ fn answer_of(stored: Stored) -> Answer {
         Stored::Data { pieces, checksums } => Answer::Data { pieces, checksums },
         Stored::Changed { parts, next } => Answer::Changed { parts, next },
         Stored::Allocation(runs) => Answer::Allocation(runs),
+        Stored::Held { ranges, next } => Answer::Held { ranges, next },
         Stored::Failed(refusal) => Answer::Refused(refusal),
         Stored::State { .. } => unreachable!("only openings ask for the state"),
     }

@@ -54,6 +54,23 @@ pub const SETTLE_DELAY: Duration = Duration::from_millis(50);
 /// How long an owner waits before it asks again what was refused for now, or a directory that is away.
 pub const RETRY: Duration = Duration::from_millis(100);
 
+/// How long small changes of rows are held as copies before their parity is computed: those of one row that come meanwhile are folded
+/// together, and whoever takes the disk over has few to ask for.
+pub const FOLD_AFTER: Duration = Duration::from_secs(2);
+
+/// Rows of a place that are folded at once.
+pub const FOLDS_MAX: usize = 4;
+
+/// Most blocks that members of a place hold as copies, together: 16 MiB of small changes with parity of two. From half of that on they
+/// are folded at once.
+pub const HELD_BLOCKS_MAX: u64 = 3 * 4096;
+
+/// How long small changes are not held after a group had no room for one.
+pub const HELD_PAUSE: Duration = Duration::from_secs(5);
+
+/// How often a group is asked again that has no room for a small change to be held, before that is made without.
+pub const HELD_RESENDS_MAX: u8 = 3;
+
 /// Parts that count as freed together: a component remembers the greatest id of a freeing for each GiB.
 pub const HOLE_PARTS: u32 = 1024;
 

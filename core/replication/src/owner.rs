@@ -9,8 +9,11 @@ mod asked;
 mod barrier;
 mod catching_up;
 mod change;
+mod columns;
 mod copies;
 mod copy;
+mod fold;
+mod folding;
 mod gather;
 mod gathering;
 mod happened;
@@ -242,6 +245,7 @@ impl Owner {
             self.advance_opening();
             self.advance_restores();
             self.advance_resyncs();
+            self.advance_folds();
             self.advance_barriers();
             self.advance_settling();
             self.advance_record();
@@ -389,6 +393,10 @@ impl Owner {
             }
             Asked::Doubtful { at, attempt } => self.doubt_answered(at, attempt, asked::data(answer)),
             Asked::Proof { at, attempt } => self.proof_answered(at, attempt, asked::listing(answer)),
+            Asked::Held { at, attempt } => self.held_answered(at, attempt, asked::held(answer)),
+            asked @ (Asked::FoldRead { .. } | Asked::FoldWrite { .. } | Asked::FoldPromote { .. }) => {
+                self.fold_answered(asked, answer);
+            }
             Asked::Close => self.closes -= 1,
             Asked::GivenUp(at) => self.late_answered(at),
         }
@@ -446,7 +454,7 @@ impl Owner {
                 self.excuse(at);
             }
         }
-        if self.works.tokens().next().is_some() {
+        if self.works.tokens().next().is_some() || self.has_folds_left() && !self.has_closed {
             return;
         }
         if !self.has_closed {
@@ -482,7 +490,15 @@ impl Owner {
         let reads = waits.then(|| self.now + limits::RETRY);
         let patience = self.patience_wake_at();
         let resends = (!self.resends.is_empty()).then_some(self.resend_at);
-        members.chain(places).chain(resends).chain(reads).chain(self.recording.retry_at).chain(patience).min()
+        let folds = self.folds_wake_at();
+        members
+            .chain(places)
+            .chain(folds)
+            .chain(resends)
+            .chain(reads)
+            .chain(self.recording.retry_at)
+            .chain(patience)
+            .min()
     }
 
     /// The watermark of a place: all ids up to it are decided.

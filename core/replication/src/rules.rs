@@ -103,6 +103,16 @@ pub enum Rule {
     KeepEnough,
     /// Members hold what a change of rows replaces until that is decided (design 0040, 17).
     KeepReplaced,
+    /// Members of rows are asked what they hold before anything is served (design 0040, 16).
+    AskForHeld,
+    /// What parity does not count is folded before columns are decoded (design 0040, 15).
+    FoldBeforeDecoding,
+    /// Bases go once every member of the parity has folded the columns (design 0040, 16).
+    PromoteAfterFold,
+    /// Columns of which members hold different changes are folded before they are changed (design 0040, 16).
+    EvenBeforeChange,
+    /// What a member that comes back holds is made anew (design 0040).
+    RemakeHeld,
     /// The record is asked to pass a granule of a move once all of it is copied (design 0041, M2).
     PassCopied,
     /// Nothing changes in a granule while the record is asked to pass it (design 0041, M2).
@@ -124,7 +134,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 56] = [
+    pub const ALL: [Rule; 61] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -174,6 +184,11 @@ impl Rule {
         Rule::DecodeFromActive,
         Rule::KeepEnough,
         Rule::KeepReplaced,
+        Rule::AskForHeld,
+        Rule::FoldBeforeDecoding,
+        Rule::PromoteAfterFold,
+        Rule::EvenBeforeChange,
+        Rule::RemakeHeld,
         Rule::PassCopied,
         Rule::PassApart,
         Rule::PassInNewEpoch,

@@ -5,8 +5,10 @@ use crate::body::{Coded, check_list, put_id, put_zeroes, take_flag, take_id, tak
 use crate::check;
 use crate::flaw::Flaw;
 use crate::kind::AnswerKind;
-use crate::limits::{CHANGED_PARTS_MAX, ENTRIES_MAX, GUEST_PAYLOAD_SIZE_MAX, RUNS_MAX, STATUS_RUNS_MAX};
-use crate::message::{Answer, Entry, PartVersions, Refusal, Versions};
+use crate::limits::{
+    CHANGED_PARTS_MAX, ENTRIES_MAX, GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX, RUNS_MAX, STATUS_RUNS_MAX,
+};
+use crate::message::{Answer, Entry, HeldRange, PartVersions, Refusal, Versions};
 use crate::payload::{Cutter, Payload, Run, block_checksums, runs, verify_blocks};
 use base::bytes::{Reader, Writer};
 use base::request::{Buffers, Outcome, Piece, Pieces, Reply, RequestError, StatusRun};
@@ -36,6 +38,7 @@ impl Coded for Answer {
             Answer::Refused(_) => AnswerKind::Refused,
             Answer::Revoke { .. } => AnswerKind::Revoke,
             Answer::Allocation(_) => AnswerKind::Allocation,
+            Answer::Held { .. } => AnswerKind::Held,
         }
     }
 
@@ -45,6 +48,7 @@ impl Coded for Answer {
             Answer::Data { pieces, checksums } => check::data(pieces, checksums.len()),
             Answer::Changed { parts, next } => check::changed(parts, *next),
             Answer::Allocation(runs) => check::allocation(runs),
+            Answer::Held { ranges, next } => check::held(ranges, *next),
             Answer::Guest(outcome) => check::guest_outcome(outcome),
             Answer::Done { .. } | Answer::Refused(_) | Answer::Revoke { .. } => Ok(()),
         }
@@ -73,6 +77,13 @@ impl Coded for Answer {
                 parts.iter().for_each(|part| encode_part(w, part));
             }
             Answer::Allocation(runs) => encode_status(w, runs),
+            Answer::Held { ranges, next } => {
+                w.u32(ranges.len() as u32);
+                w.u32(next.unwrap_or(0));
+                w.u8(u8::from(next.is_some()));
+                put_zeroes(w, 7);
+                ranges.iter().for_each(|range| encode_held(w, range));
+            }
             Answer::Guest(outcome) => encode_outcome(w, outcome),
             Answer::Refused(refusal) => encode_refusal(w, *refusal),
             Answer::Revoke { component, epoch } => {
@@ -91,6 +102,7 @@ impl Coded for Answer {
             | Answer::Opened { .. }
             | Answer::Changed { .. }
             | Answer::Allocation(_)
+            | Answer::Held { .. }
             | Answer::Refused(_)
             | Answer::Revoke { .. } => Payload::None,
         }
@@ -120,6 +132,7 @@ impl Coded for Answer {
                 Answer::Guest(Ok(Reply::Data(decode_runs(&mut runs, payload)?)))
             }
             AnswerKind::Allocation => Answer::Allocation(decode_status(r)?),
+            AnswerKind::Held => decode_held(r)?,
             AnswerKind::GuestStatus => Answer::Guest(Ok(Reply::Status(decode_status(r)?))),
             AnswerKind::GuestFailed => Answer::Guest(Err(decode_error(r)?)),
             AnswerKind::Refused => Answer::Refused(decode_refusal(r)?),
@@ -245,6 +258,31 @@ fn decode_changed(r: &mut Reader<'_>) -> Result<Answer, Flaw> {
     }
     let parts = (0..count).map(|_| decode_part(r)).collect::<Result<_, Flaw>>()?;
     Ok(Answer::Changed { parts, next: has_next.then_some(next) })
+}
+
+fn encode_held(w: &mut Writer, range: &HeldRange) {
+    w.u32(range.part);
+    w.u16(range.block);
+    w.u16(range.count);
+    put_id(w, range.through);
+    put_zeroes(w, 4);
+}
+
+fn decode_held(r: &mut Reader<'_>) -> Result<Answer, Flaw> {
+    let (count, next) = (r.u32() as usize, r.u32());
+    let has_next = take_flag(r)?;
+    take_reserved(r, 7)?;
+    check_list(r, count, 24, HELD_RANGES_MAX)?;
+    if !has_next && next != 0 {
+        return Err(Flaw::Fields("it is at its end and names where to go on"));
+    }
+    let range = |r: &mut Reader<'_>| {
+        let range = HeldRange { part: r.u32(), block: r.u16(), count: r.u16(), through: take_id(r) };
+        take_reserved(r, 4)?;
+        Ok(range)
+    };
+    let ranges = (0..count).map(|_| range(r)).collect::<Result<_, Flaw>>()?;
+    Ok(Answer::Held { ranges, next: has_next.then_some(next) })
 }
 
 fn encode_outcome(w: &mut Writer, outcome: &Outcome) {

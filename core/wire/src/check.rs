@@ -7,9 +7,9 @@ use crate::flaw::Flaw;
 use crate::layer;
 use crate::limits::{
     ALLOCATION_PARTS_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_LABEL_SIZE_MAX, ENTRIES_MAX,
-    GUEST_PAYLOAD_SIZE_MAX,
+    GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX,
 };
-use crate::message::{Entry, NewComponent, PartVersions};
+use crate::message::{Entry, HeldRange, NewComponent, PartVersions};
 use base::Buffer;
 use base::request::{Buffers, Outcome, Piece, Pieces, Reply, Request, StatusRun};
 use base::units::{
@@ -44,6 +44,30 @@ pub(crate) fn trim(block: u16, count: u16) -> Result<(), Flaw> {
 /// The part of a write or trim, with its layer.
 pub(crate) fn layered_part(part: u32) -> Result<(), Flaw> {
     check(layer::is_known(layer::split(part).0), "it is for no known layer")
+}
+
+/// The part of a read, with its layer.
+pub(crate) fn readable_part(part: u32) -> Result<(), Flaw> {
+    let (of, _) = layer::split(part);
+    check(of == layer::CONTENT || layer::is_of_copies(of), "it is for no layer that is read")
+}
+
+/// The part of copies of small changes, with their layer.
+pub(crate) fn copied_part(part: u32) -> Result<(), Flaw> {
+    check(layer::is_of_copies(layer::split(part).0), "it is for no layer of copies")
+}
+
+/// What layers of copies hold.
+pub(crate) fn held(ranges: &[HeldRange], next: Option<u32>) -> Result<(), Flaw> {
+    check(ranges.len() <= HELD_RANGES_MAX, "it has too many ranges")?;
+    for range in ranges {
+        copied_part(range.part)?;
+        blocks(range.block, range.count)?;
+    }
+    let part = |range: &HeldRange| layer::split(range.part).1;
+    check(ranges.is_sorted_by_key(part), "its parts are not in ascending order")?;
+    let is_behind = ranges.last().zip(next).is_none_or(|(last, next)| next > part(last));
+    check(is_behind, "it would go on before its own end")
 }
 
 /// The blocks of a write to a component.

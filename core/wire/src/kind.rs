@@ -4,7 +4,7 @@
 
 use crate::limits::{
     BODY_SIZE_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_LABEL_SIZE_MAX, ENTRIES_MAX,
-    GUEST_PAYLOAD_SIZE_MAX, STATUS_RUNS_MAX,
+    GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX, STATUS_RUNS_MAX,
 };
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 
@@ -53,6 +53,8 @@ pub enum RequestKind {
     Yield,
     GuestGone,
     Allocation,
+    Held,
+    Promote,
 }
 
 /// What an acceptor sends.
@@ -70,9 +72,10 @@ pub enum AnswerKind {
     Refused,
     Revoke,
     Allocation,
+    Held,
 }
 
-const REQUEST_KINDS: [RequestKind; 20] = [
+const REQUEST_KINDS: [RequestKind; 22] = [
     RequestKind::Heartbeat,
     RequestKind::Open,
     RequestKind::Close,
@@ -93,9 +96,11 @@ const REQUEST_KINDS: [RequestKind; 20] = [
     RequestKind::Yield,
     RequestKind::GuestGone,
     RequestKind::Allocation,
+    RequestKind::Held,
+    RequestKind::Promote,
 ];
 
-const ANSWER_KINDS: [AnswerKind; 11] = [
+const ANSWER_KINDS: [AnswerKind; 12] = [
     AnswerKind::Done,
     AnswerKind::Opened,
     AnswerKind::Data,
@@ -107,6 +112,7 @@ const ANSWER_KINDS: [AnswerKind; 11] = [
     AnswerKind::Refused,
     AnswerKind::Revoke,
     AnswerKind::Allocation,
+    AnswerKind::Held,
 ];
 
 const COMPONENT_PAYLOAD: usize = COMPONENT_PAYLOAD_SIZE_MAX;
@@ -150,6 +156,8 @@ impl Kind for RequestKind {
             RequestKind::Yield => shape("yield", 16, 0),
             RequestKind::GuestGone => shape("guest gone", 8, 0),
             RequestKind::Allocation => shape("allocation request", 24, 0),
+            RequestKind::Held => shape("held request", 16, 0),
+            RequestKind::Promote => shape("promote", 32, 0),
         }
     }
 }
@@ -176,6 +184,7 @@ impl Kind for AnswerKind {
             AnswerKind::Refused => shape("refused", 8, 0),
             AnswerKind::Revoke => shape("revoke", 16, 0),
             AnswerKind::Allocation => shape("allocation", 8 + 8 * STATUS_RUNS_MAX, 0),
+            AnswerKind::Held => shape("held", 16 + 24 * HELD_RANGES_MAX, 0),
         }
     }
 }

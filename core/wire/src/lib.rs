@@ -31,7 +31,7 @@ pub use encoder::Encoder;
 pub use error::WireError;
 pub use hello::{Accepted, HELLO_SIZE, Hello, HelloError, HelloRefusal, Identity, Role};
 pub use message::{
-    Answer, Entry, EntryKind, Message, NewComponent, PartVersions, Refusal, Request, Versions,
+    Answer, Entry, EntryKind, HeldRange, Message, NewComponent, PartVersions, Refusal, Request, Versions,
 };
 pub use outgoing::{Outgoing, OutgoingFull};
 pub use payload::Payload;

@@ -133,6 +133,30 @@ pub enum Request {
         /// Parts, 1..=[`ALLOCATION_PARTS_MAX`](crate::limits::ALLOCATION_PARTS_MAX).
         count: u16,
     },
+    /// Tell which copies of small changes are held beside the content, part by part.
+    Held {
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+        /// The first part to look at.
+        from_part: u32,
+    },
+    /// What a layer of copies holds of some blocks becomes their content, and is held no more.
+    Promote {
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+        /// Which MiB of the component, and which layer of it.
+        part: u32,
+        /// First block of it, 0..256.
+        block: u16,
+        /// Blocks, 1..=256, that end within the part.
+        count: u16,
+        /// Changes with greater ids stay.
+        through: WriteId,
+    },
     /// Make a component.
     Create(NewComponent),
     /// Replace what is recorded of a component. It becomes no smaller by it.
@@ -247,6 +271,19 @@ pub struct PartVersions {
     pub versions: Versions,
 }
 
+/// Blocks of which a layer of copies holds changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldRange {
+    /// Which MiB of the component, and which layer of it.
+    pub part: u32,
+    /// First block of it.
+    pub block: u16,
+    /// Blocks, 1..=256.
+    pub count: u16,
+    /// The greatest id of these changes.
+    pub through: WriteId,
+}
+
 /// Why a request is not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -319,6 +356,13 @@ pub enum Answer {
     /// before the last part, if more than [`ALLOCATION_LOOKUPS_MAX`](crate::limits::ALLOCATION_LOOKUPS_MAX) were asked for. A part may
     /// count as allocated as a whole, for only "not allocated" promises something about its bytes.
     Allocation(Vec<StatusRun>),
+    /// What layers of copies hold, part by part.
+    Held {
+        /// Ranges, those of one part together; at most [`HELD_RANGES_MAX`](crate::limits::HELD_RANGES_MAX).
+        ranges: Vec<HeldRange>,
+        /// The part to go on at, behind all that are named; `None` at the end.
+        next: Option<u32>,
+    },
     /// How a guest's request ended. Neighbouring pieces of data may arrive as one, or cut anew at each MiB; of very many runs
     /// of allocation ([`STATUS_RUNS_MAX`](crate::limits::STATUS_RUNS_MAX)) the last ones arrive as one that is allocated.
     Guest(Outcome),

@@ -94,6 +94,8 @@ impl Coded for Request {
             Request::Yield { .. } => RequestKind::Yield,
             Request::GuestGone { .. } => RequestKind::GuestGone,
             Request::Allocation { .. } => RequestKind::Allocation,
+            Request::Held { .. } => RequestKind::Held,
+            Request::Promote { .. } => RequestKind::Promote,
         }
     }
 
@@ -107,7 +109,14 @@ impl Coded for Request {
                 check::layered_part(*part)?;
                 check::trim(*block, *count)
             }
-            Request::Read { block, count, .. } => check::blocks(*block, *count),
+            Request::Read { part, block, count, .. } => {
+                check::readable_part(*part)?;
+                check::blocks(*block, *count)
+            }
+            Request::Promote { part, block, count, .. } => {
+                check::copied_part(*part)?;
+                check::blocks(*block, *count)
+            }
             Request::Create(new) | Request::Update(new) => check::component(new),
             Request::Guest { request, .. } => check::guest_request(request),
             Request::Allocation { part, count, .. } => check::parts(*part, *count),
@@ -116,6 +125,7 @@ impl Coded for Request {
             | Request::Close { .. }
             | Request::Settle { .. }
             | Request::Changed { .. }
+            | Request::Held { .. }
             | Request::Delete { .. }
             | Request::Yield { .. }
             | Request::GuestGone { .. } => Ok(()),
@@ -178,6 +188,17 @@ impl Coded for Request {
                 w.u16(allocation_parts(version, *count));
                 put_zeroes(w, 6);
             }
+            Request::Held { component, epoch, from_part } => {
+                put_component(w, *component, *epoch);
+                w.u32(*from_part);
+            }
+            Request::Promote { component, epoch, part, block, count, through } => {
+                put_component(w, *component, *epoch);
+                w.u32(*part);
+                w.u16(*block);
+                w.u16(*count);
+                put_id(w, *through);
+            }
             Request::Create(new) | Request::Update(new) => encode_new(w, new),
             Request::Delete { component } => w.u64(component.0),
             Request::Guest { disk, tag, request } => {
@@ -211,6 +232,8 @@ impl Coded for Request {
             | Request::Settle { .. }
             | Request::Changed { .. }
             | Request::Allocation { .. }
+            | Request::Held { .. }
+            | Request::Promote { .. }
             | Request::Create(_)
             | Request::Update(_)
             | Request::Delete { .. }
@@ -275,6 +298,15 @@ impl Coded for Request {
                 let (part, count) = (r.u32(), r.u16());
                 take_reserved(r, 6)?;
                 Request::Allocation { component, epoch, part, count }
+            }
+            RequestKind::Held => {
+                let (component, epoch) = take_component(r);
+                Request::Held { component, epoch, from_part: r.u32() }
+            }
+            RequestKind::Promote => {
+                let (component, epoch) = take_component(r);
+                let (part, block, count) = (r.u32(), r.u16(), r.u16());
+                Request::Promote { component, epoch, part, block, count, through: take_id(r) }
             }
         })
     }

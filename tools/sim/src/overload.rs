@@ -80,6 +80,7 @@ fn fabric() -> FabricSettings {
         copy_floor: node::limits::COPY_RATE_FLOOR,
         copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
         move_granules: node::limits::MOVE_GRANULES,
+        fold_after: Some(replication::limits::FOLD_AFTER),
         copy_tail_percent: node::limits::COPY_TAIL_PERCENT,
         start_patience: Duration::ZERO,
         former_grants: Duration::ZERO,

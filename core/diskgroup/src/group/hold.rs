@@ -142,16 +142,24 @@ impl Group {
         self.buffer.push(record, op, Buffers::new());
     }
 
-    /// A mark that comes with a row layer: the row write with its id is dropped, in one batch with the mark.
+    /// A mark that comes with a layer: what the layer holds with its id is dropped, in one batch with the mark.
     pub(super) fn accept_drop(&mut self, change: Change) -> Option<Work> {
         let Change { op, component: key, part, layer, block, id, origin } = change;
-        let rows = self.held.of(key, part).map_or(0, HeldPart::row_count);
-        if !self.has_room_for_records(1 + rows, 0, rows as u64) {
+        let held = self.held.of(key, part);
+        let of_layer = |one: &HeldBlocks| one.layer == layer && one.id == id;
+        let copies: Vec<HeldBlocks> =
+            held.map_or_else(Vec::new, |held| held.blocks().into_iter().filter(of_layer).collect());
+        let rows = held.map_or(0, HeldPart::row_count);
+        if !self.has_room_for_records(1 + copies.len() + rows, 0, (copies.len() + rows) as u64) {
             return Some(Work::Trim { change, count: 0 });
         }
         let runs = self.held.take_rows(key, part, |_, of| of == id);
         for run in runs {
             self.push_order((key, part), Record::End(self.row_blocks((key, part), run)), None);
+        }
+        for HeldBlocks { layer, block, count, id, .. } in copies {
+            let range = LayerRange { layer, block: u16::from(block), count, through: id };
+            self.push_order((key, part), Record::End(self.layer_blocks((key, part), &range)), None);
         }
         let Component { member, ref record, .. } = self.components[key];
         let tag = match origin {

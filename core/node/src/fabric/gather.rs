@@ -125,9 +125,13 @@ impl Gathers {
             Store::Write { part, .. } | Store::Trim { part, .. } => of_it.filter(|one| one == part).collect(),
             Store::Read { .. } | Store::Allocation { .. } | Store::Changed { .. } => Vec::new(),
             Store::Settle { .. } | Store::Forget { .. } => Vec::new(),
-            Store::State | Store::Promise { .. } | Store::Create(_) | Store::Update(_) | Store::Delete => {
-                of_it.collect()
-            }
+            Store::Promote { part, .. } => of_it.filter(|one| one == part).collect(),
+            Store::Held { .. }
+            | Store::State
+            | Store::Promise { .. }
+            | Store::Create(_)
+            | Store::Update(_)
+            | Store::Delete => of_it.collect(),
         }
     }
 }

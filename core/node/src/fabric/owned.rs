@@ -126,12 +126,20 @@ impl Node {
         let ownership = &mut self.disks[disk].ownership;
         assert!(ownership.owner.is_none(), "a disk has one owner");
         let (zeroes, pool, rules) = (self.zeroes.clone(), self.pool.clone(), fabric.settings.rules);
-        let copy_blocks_max = fabric.settings.copy_blocks_max;
+        let (copy_blocks_max, fold_after) = (fabric.settings.copy_blocks_max, fabric.settings.fold_after);
         // Another node has changed the record since, so this directory is the one in use.
         let patience = if ownership.is_live { Duration::ZERO } else { fabric.settings.start_patience };
         let starts_until = fabric.started + patience;
-        let settings =
-            owner::Settings { zeroes, pool, reading, verifies, copy_blocks_max, starts_until, rules };
+        let settings = owner::Settings {
+            zeroes,
+            pool,
+            reading,
+            verifies,
+            copy_blocks_max,
+            fold_after,
+            starts_until,
+            rules,
+        };
         let record = (ownership.version, ownership.roster.clone());
         let up = fabric.links.iter().filter(|(_, link)| link.is_up()).map(|(node, _)| *node).collect();
         let owner = make(id, fabric.settings.me, record, up, settings, &mut fabric.said_by_owner);

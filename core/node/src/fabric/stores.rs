@@ -2,13 +2,13 @@
 
 use super::gather::Taken;
 use super::survey::Survey;
-use super::translate::{entry, fit_into_answer, origin, part_of, record, refusal, versions};
+use super::translate::{ends_of, entry, fit_into_answer, held, origin, part_of, record, refusal, versions};
 use crate::interface::{FabricOutput, GroupKey, Output, Token};
 use crate::node::{Node, Waiter};
 use base::units::BLOCKS_PER_EXTENT;
 use base::{ComponentId, Instant};
 use diskgroup::format::page::ComponentRecord;
-use diskgroup::{Completion, ComponentKey, Group, GroupError, Input, LayerRanges};
+use diskgroup::{Completion, ComponentKey, Group, GroupError, Input, LayerRange, LayerRanges};
 use replication::components::{Store, StoreOp, Stored};
 use wire::{EntryKind, NewComponent, Refusal};
 
@@ -97,7 +97,19 @@ impl Node {
                 self.ask(group, waiter, |op| Input::Promise { op, component: key, epoch }, out);
             }
             Store::Write { id, kind, part, layer, block, data, checksums } => {
-                let (origin, ends) = (origin(kind), LayerRanges::new());
+                let ends = match kind {
+                    EntryKind::Copy if layer == wire::layer::CONTENT => {
+                        let blocks = block..block + checksums.len() as u16;
+                        ends_of(
+                            self.groups[group.0 as usize].as_ref().expect("it is there"),
+                            key,
+                            part,
+                            &blocks,
+                        )
+                    }
+                    EntryKind::Copy | EntryKind::Guest(_) => LayerRanges::new(),
+                };
+                let origin = origin(kind);
                 let write = |op| Input::Write {
                     op,
                     component: key,
@@ -117,8 +129,8 @@ impl Node {
                 let trim = |op| Input::Trim { op, component: key, part, layer, block, count, id, origin };
                 self.ask(group, waiter, trim, out);
             }
-            Store::Read { part, block, count, verify } => {
-                let read = |op| Input::Read { op, component: key, part, layer: 0, block, count, verify };
+            Store::Read { part, layer, block, count, verify } => {
+                let read = |op| Input::Read { op, component: key, part, layer, block, count, verify };
                 self.ask(group, waiter, read, out);
             }
             Store::Changed { since, from_part } => {
@@ -128,6 +140,15 @@ impl Node {
             Store::Allocation { part, count } => {
                 let survey = Survey::new((op, group, key), (part, count));
                 self.go_on_with_survey(survey, out);
+            }
+            Store::Held { from_part } => {
+                let group = self.groups[group.0 as usize].as_ref().expect("it is there");
+                let stored = held(group, key, from_part);
+                self.stored(op, stored);
+            }
+            Store::Promote { part, layer, block, count, through } => {
+                let ranges = [LayerRange { layer, block, count, through }].into_iter().collect();
+                self.ask(group, waiter, |op| Input::Promote { op, component: key, part, ranges }, out);
             }
             Store::Delete => self.ask(group, waiter, |op| Input::Delete { op, component: key }, out),
             Store::Create(_) => unreachable!("a component is made where there is none"),

@@ -1,10 +1,11 @@
 //! Translates between the types of the wire and those of disk groups.
 
 use diskgroup::format::page::ComponentRecord;
-use diskgroup::{Completion, GroupError, Origin, WindowEntry};
-use replication::components::Store;
-use wire::limits::ENTRIES_MAX;
-use wire::{Entry, EntryKind, NewComponent, PartVersions, Refusal, Versions, layer};
+use diskgroup::{Completion, ComponentKey, Group, GroupError, LayerRange, LayerRanges, Origin, WindowEntry};
+use replication::components::{Store, Stored};
+use std::ops::Range;
+use wire::limits::{ENTRIES_MAX, HELD_RANGES_MAX};
+use wire::{Entry, EntryKind, HeldRange, NewComponent, PartVersions, Refusal, Versions, layer};
 
 const _: () = assert!(WindowEntry::SPAN_PART == Entry::SPAN_PART);
 
@@ -76,6 +77,39 @@ pub(crate) fn versions((part, versions): (u32, diskgroup::Versions)) -> PartVers
     PartVersions { part, versions }
 }
 
+/// What ends with a copy onto the content of some blocks: all that layers of copies hold of these, for whoever copies has counted it, or
+/// knows that it does not count.
+pub(crate) fn ends_of(group: &Group, key: ComponentKey, part: u32, blocks: &Range<u16>) -> LayerRanges {
+    let held = group.held(key, part).into_iter().filter(|one| layer::is_of_copies(one.layer));
+    let overlaps = held.filter_map(|one| {
+        let first = u16::from(one.block).max(blocks.start);
+        let count = (u16::from(one.block) + one.count).min(blocks.end).checked_sub(first)?;
+        (count > 0).then_some(LayerRange { layer: one.layer, block: first, count, through: one.id })
+    });
+    overlaps.collect()
+}
+
+/// What layers of copies hold of a component, from a part on: all of as many parts as there is room for.
+pub(crate) fn held(group: &Group, key: ComponentKey, from_part: u32) -> Stored {
+    let mut ranges: Vec<HeldRange> = Vec::new();
+    let parts = group.held_parts(key).into_iter().filter(|part| *part >= from_part);
+    for part in parts {
+        let first = ranges.len();
+        let blocks = group.held(key, part).into_iter().filter(|one| layer::is_of_copies(one.layer));
+        ranges.extend(blocks.map(|one| HeldRange {
+            part: layer::layered(one.layer, part),
+            block: u16::from(one.block),
+            count: one.count,
+            through: one.id,
+        }));
+        if ranges.len() > HELD_RANGES_MAX {
+            ranges.truncate(first);
+            return Stored::Held { ranges, next: Some(part) };
+        }
+    }
+    Stored::Held { ranges, next: None }
+}
+
 pub(crate) fn refusal(error: GroupError) -> Refusal {
     match error {
         GroupError::NoSpace => Refusal::NoSpace,
@@ -94,7 +128,10 @@ pub(crate) fn part_of(store: &Store) -> Option<u32> {
         Store::Write { part, .. } | Store::Trim { part, .. } | Store::Read { part, .. } => Some(*part),
         Store::State | Store::Promise { .. } | Store::Settle { .. } | Store::Forget { .. } => None,
         Store::Allocation { part, count } => Some(part.saturating_add(u32::from(*count) - 1)),
-        Store::Changed { .. } | Store::Create(_) | Store::Update(_) | Store::Delete => None,
+        Store::Promote { part, .. } => Some(*part),
+        Store::Held { .. } | Store::Changed { .. } | Store::Create(_) | Store::Update(_) | Store::Delete => {
+            None
+        }
     }
 }
 

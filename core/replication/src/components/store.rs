@@ -3,7 +3,7 @@
 use base::WriteId;
 use base::request::{Buffers, Pieces, StatusRun};
 use smallvec::SmallVec;
-use wire::{Entry, EntryKind, NewComponent, PartVersions, Refusal};
+use wire::{Entry, EntryKind, HeldRange, NewComponent, PartVersions, Refusal};
 
 /// What a disk group shall do.
 #[derive(Debug, Clone)]
@@ -51,6 +51,8 @@ pub enum Store {
     Read {
         /// Which MiB of the component.
         part: u32,
+        /// Which layer of it: what it holds, or else the content.
+        layer: u8,
         /// First block.
         block: u16,
         /// Blocks.
@@ -85,6 +87,24 @@ pub enum Store {
         part: u32,
         /// Parts.
         count: u16,
+    },
+    /// Tell what layers of copies hold.
+    Held {
+        /// From this part on.
+        from_part: u32,
+    },
+    /// What a layer of copies holds becomes content.
+    Promote {
+        /// Which MiB of the component.
+        part: u32,
+        /// Which layer of it.
+        layer: u8,
+        /// First block.
+        block: u16,
+        /// Blocks.
+        count: u16,
+        /// Up to this id.
+        through: WriteId,
     },
     /// Make the component.
     Create(NewComponent),
@@ -134,6 +154,13 @@ pub enum Stored {
     },
     /// What is allocated of the parts.
     Allocation(Vec<StatusRun>),
+    /// What layers of copies hold.
+    Held {
+        /// Part by part.
+        ranges: Vec<HeldRange>,
+        /// Where to go on.
+        next: Option<u32>,
+    },
     /// It is not done.
     Failed(Refusal),
 }

@@ -1,6 +1,8 @@
 //! What requests to components were for, and their answers by what was asked.
 
 use super::copy::CopyWork;
+use super::fold::FoldWork;
+use super::folding::Listed;
 use super::interface::Lost;
 use super::member::{At, Opened};
 use super::resync::Listing;
@@ -66,6 +68,28 @@ pub(crate) enum Asked {
         at: At,
         attempt: u32,
     },
+    /// What the member holds of small changes.
+    Held {
+        at: At,
+        attempt: u32,
+    },
+    /// What a fold needs of the member.
+    FoldRead {
+        fold: Key<FoldWork>,
+        at: At,
+        source: u8,
+    },
+    /// To take parity that counts what the member held.
+    FoldWrite {
+        fold: Key<FoldWork>,
+        at: At,
+    },
+    /// To let the bases of a data unit go.
+    FoldPromote {
+        fold: Key<FoldWork>,
+        at: At,
+        unit: u8,
+    },
     Close,
     /// It was for something that waits for it no more.
     GivenUp(At),
@@ -88,7 +112,8 @@ impl Asked {
             Asked::Open(at) | Asked::Change { at, .. } | Asked::FirstSettle { at, .. } => Some(*at),
             Asked::RollRead { at, .. } | Asked::RollWrite { at, .. } | Asked::Changed { at, .. } => Some(*at),
             Asked::Barrier { at, .. } | Asked::Proof { at, .. } | Asked::Doubtful { at, .. } => Some(*at),
-            Asked::GivenUp(at) => Some(*at),
+            Asked::GivenUp(at) | Asked::Held { at, .. } | Asked::FoldRead { at, .. } => Some(*at),
+            Asked::FoldWrite { at, .. } | Asked::FoldPromote { at, .. } => Some(*at),
             Asked::Step(Step::Read { at, .. } | Step::Status { at, .. } | Step::CopyRead { at, .. }) => {
                 Some(*at)
             }
@@ -172,6 +197,14 @@ pub(crate) fn data(answer: Result<Answer, Lost>) -> Result<Data, Unanswered> {
 pub(crate) fn listing(answer: Result<Answer, Lost>) -> Result<Listing, Unanswered> {
     match answer? {
         Answer::Changed { parts, next } => Ok(Listing { parts: parts.into(), next }),
+        other => Err(other.into()),
+    }
+}
+
+/// The answer to a question about what is held.
+pub(crate) fn held(answer: Result<Answer, Lost>) -> Result<Listed, Unanswered> {
+    match answer? {
+        Answer::Held { ranges, next } => Ok(Listed { ranges, next }),
         other => Err(other.into()),
     }
 }

@@ -10,7 +10,7 @@
 
 use super::Owner;
 use super::asked::{Asked, Unanswered};
-use super::copy::Purpose;
+use super::copy::{Holes, Purpose};
 use super::interface::{End, Event, LeftBecause, Phase};
 use super::member::{At, CountedAs, Member, OutAs, Wish};
 use super::place::Place;
@@ -67,6 +67,9 @@ impl Owner {
             self.send_in_flight(at, &[]);
         }
         self.places[at.place as usize].settle_at = Some(self.now);
+        if self.places[usize::from(at.place)].code.is_some() {
+            self.ask_held(at);
+        }
     }
 
     /// Whether a component holds more undecided changes than it could tell of.
@@ -199,6 +202,11 @@ impl Owner {
     }
 
     fn advance_resync(&mut self, at: At) {
+        // What parity does not count yet is counted before a member is made anew from it.
+        let is_of_rows = self.places[usize::from(at.place)].code.is_some();
+        if is_of_rows && (!self.member(at).knows_held || self.holds_copies(at.place)) {
+            return;
+        }
         let resync = self.member_mut(at).resync_mut().expect("it is being resynced");
         let is_empty = resync.runs.is_empty();
         resync.is_clean |= is_empty && resync.copies == 0;
@@ -341,9 +349,12 @@ impl Owner {
             resync.copies += 1;
             let (kind, attempt) = (resync.kind, resync.attempt);
             let source = (kind == Kind::Restore).then_some(resync.source);
+            let is_held = resync.held.iter().any(|(part, _)| *part == run.range.part);
             self.allowance -= (u64::from(run.range.count) * BLOCK_SIZE) as i64;
             let purpose = Purpose::Resync { attempt, source };
-            self.copy(at, run.range, run.id, purpose, self.holes_of(kind));
+            // Where the component holds something, that ends with what is written over it.
+            let holes = if is_held { Holes::Zero } else { self.holes_of(kind) };
+            self.copy(at, run.range, run.id, purpose, holes);
         }
     }
 }

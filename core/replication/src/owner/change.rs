@@ -8,7 +8,7 @@ use super::interface::{Failure, Input, LeftBecause, Output, Payload, Phase, Repl
 use super::member::{At, OutAs};
 use super::member_set::MemberSet;
 use super::resync::Resync;
-use super::rows::{Sent, layer_of};
+use super::rows::Sent;
 use super::work::{ChangeStage, ChangeWork, Key, Reader, Work};
 use crate::limits;
 use crate::locks::{Hold, LockKey, Range};
@@ -35,7 +35,16 @@ impl Owner {
         let range = state.range_of(target, (part, block), &payload);
         assert!(range.count >= 1 && block + range.count <= 256, "a change lies within its part");
         let stage = ChangeStage::Waiting { payload, is_abandoned: false };
-        let key = self.works.add_change(ChangeWork { token, place, range, target, tag, is_forwarded, stage });
+        let key = self.works.add_change(ChangeWork {
+            token,
+            place,
+            range,
+            target,
+            tag,
+            is_forwarded,
+            copies: None,
+            stage,
+        });
         let lock = self.works.changes.lock_key(key);
         if self.locks.lock(lock, Hold::Change, &[(place, range)]) {
             self.change_locked(key);
@@ -65,6 +74,7 @@ impl Owner {
             Work::Read(key) => self.reads_waiting.push_back(Reader::Read(key)),
             Work::Status(key) => self.reads_waiting.push_back(Reader::Status(key)),
             Work::Copy(key) => self.begin_copy(key),
+            Work::Fold(key) => self.begin_fold(key),
         }
     }
 
@@ -98,14 +108,14 @@ impl Owner {
 
     fn begin_change(&mut self, key: Key<ChangeWork>) {
         let change = &mut self.works.changes[key];
-        let (place, range, tag, target, known) =
-            (change.place, change.range, change.tag, change.target, change.known());
+        let (place, range, tag, target, known, layer) =
+            (change.place, change.range, change.tag, change.target, change.known(), change.layer());
         let stage = std::mem::replace(&mut change.stage, ChangeStage::InFlight);
         let payload = match stage {
             ChangeStage::Waiting { payload, is_abandoned: false } => payload,
             ChangeStage::Waiting { .. } => return self.end_change_work(key, Err(Failure::Abandoned)),
             ChangeStage::Ready { sent } => {
-                return self.give(place, Some(key), (range, layer_of(target)), tag, sent);
+                return self.give(place, Some(key), (range, layer), tag, sent);
             }
             ChangeStage::Gathering { .. }
             | ChangeStage::InFlight
@@ -148,9 +158,15 @@ impl Owner {
             .filter(|(_, one)| one.takes_changes() && one.is_open())
             .map(|(member, _)| member)
             .collect();
-        let (full, resends, is_taken_back) = (MemberSet::EMPTY, 0, false);
-        let in_flight = InFlight { work, range, tag, sent, layer, waiting, full, resends, is_taken_back };
+        let (full, resends, is_taken_back, falls_back) = (MemberSet::EMPTY, 0, false, false);
+        let in_flight =
+            InFlight { work, range, tag, sent, layer, waiting, full, resends, is_taken_back, falls_back };
         state.in_flight.push(sequence, in_flight);
+        if layer::is_of_copies(layer) {
+            let id = WriteId { epoch: self.epoch, sequence };
+            let members = 0..self.places[usize::from(place)].members.len() as u8;
+            members.for_each(|member| self.note_copy(At { place, member }, (layer, &range), id));
+        }
         for member in targets {
             self.send_change(At { place, member }, sequence);
         }
@@ -180,7 +196,10 @@ impl Owner {
         let payload = in_flight.sent.to(member.position);
         // Of rows of which its unit stays as it is, it gets the number alone. What is taken back it is told by the range of that.
         let of_rows =
-            if self.settings.rules.hold(Rule::KeepReplaced) { in_flight.layer } else { layer::CONTENT };
+            match self.settings.rules.hold(Rule::KeepReplaced) || layer::is_of_copies(in_flight.layer) {
+                true => in_flight.layer,
+                false => layer::CONTENT,
+            };
         let has_no_part = payload.blocks() == 0 && !in_flight.is_taken_back;
         let (part, block) = if has_no_part { (0, 0) } else { (layer::layered(of_rows, part), block) };
         let request = match payload {
@@ -235,7 +254,13 @@ impl Owner {
         match answer {
             Ok(congestion) => {
                 in_flight.waiting.remove(at.member);
+                let of_copies = (in_flight.layer, in_flight.range);
+                let is_made = !in_flight.is_taken_back;
                 self.member_mut(at).congestion = congestion;
+                if is_made && layer::is_of_copies(of_copies.0) {
+                    let id = WriteId { epoch: self.epoch, sequence };
+                    self.note_copy(at, (of_copies.0, &of_copies.1), id);
+                }
                 self.check_change(at.place, sequence);
             }
             Err(Unanswered::Lost) => {} // It is sent again when the component serves again, unless that leaves first.
@@ -248,7 +273,16 @@ impl Owner {
                 self.send_change(at, sequence);
             }
             // It holds as much as it may that is not decided, and the watermark follows.
+            Err(Unanswered::Refused(Refusal::Busy))
+                if layer::is_of_copies(in_flight.layer) && in_flight.resends >= limits::HELD_RESENDS_MAX =>
+            {
+                in_flight.falls_back = true;
+                in_flight.full.insert(at.member);
+                place.held.full_until = Some(self.now + limits::HELD_PAUSE);
+                self.check_change(at.place, sequence);
+            }
             Err(Unanswered::Refused(Refusal::Busy)) if place.code.is_some() => {
+                in_flight.resends += u8::from(layer::is_of_copies(in_flight.layer));
                 self.resends.push((at, sequence));
                 self.resend_at = self.now + limits::RETRY;
             }
@@ -272,7 +306,7 @@ impl Owner {
     }
 
     /// A component cannot do what one that counts must: it leaves, or its resync is over.
-    fn failed(&mut self, at: At, refusal: Refusal) {
+    pub(crate) fn failed(&mut self, at: At, refusal: Refusal) {
         let why = LeftBecause::Refused(refusal);
         let now = self.now;
         self.member_mut(at).trouble = Some(why);
@@ -310,7 +344,7 @@ impl Owner {
         // All have answered, and some have no room. If none has it, it has not happened; else they must leave.
         let has_it = |(member, _): &(u8, &super::member::Member)| !in_flight.full.contains(*member);
         let mut joining = (0..).zip(&state.members).filter(|(_, one)| one.is_joining());
-        let can_go_on = state.is_enough(state.active().filter(has_it));
+        let can_go_on = !in_flight.falls_back && state.is_enough(state.active().filter(has_it));
         if joining.any(|one| has_it(&one)) && !can_go_on {
             return; // Nobody knows whether it counts: that is told with the record.
         }
@@ -386,7 +420,13 @@ impl Owner {
         let state = &mut self.places[usize::from(place)];
         let in_flight = state.in_flight.get_mut(sequence).expect("it is in flight");
         state.in_flight_bytes -= in_flight.sent.bytes();
-        (in_flight.sent, in_flight.is_taken_back) = (Sent::nothing(), true);
+        let sent = std::mem::replace(&mut in_flight.sent, Sent::nothing());
+        in_flight.is_taken_back = true;
+        if let (Some(key), true) = (in_flight.work, in_flight.falls_back) {
+            let change = &mut self.works.changes[key];
+            (change.stage, change.copies) =
+                (ChangeStage::Waiting { payload: sent.into_payload(), is_abandoned: false }, None);
+        }
         in_flight.full = MemberSet::EMPTY;
         let taking = (0u8..).zip(&state.members).filter(|(_, one)| one.takes_changes());
         in_flight.waiting = taking.map(|(member, _)| member).collect();
@@ -436,9 +476,17 @@ impl Owner {
         let in_flight = state.in_flight.remove(sequence).expect("it is in flight");
         state.in_flight_bytes -= in_flight.sent.bytes();
         state.settle_at = Some(self.now + limits::SETTLE_DELAY);
-        if let Some(key) = in_flight.work {
-            let result = if is_taken_back { Err(Failure::NoSpace) } else { Ok(Reply::Changed) };
-            self.end_change_work(key, result);
+        match is_taken_back {
+            false if in_flight.layer >= layer::UNIT_FIRST => self.note_rows(place, &in_flight.range),
+            // What members hold of the columns now is for them to say.
+            true if layer::is_of_copies(in_flight.layer) => self.ask_held_of_all(place),
+            _ => {}
+        }
+        match in_flight.work {
+            Some(key) if in_flight.falls_back => self.change_locked(key),
+            Some(key) if is_taken_back => self.end_change_work(key, Err(Failure::NoSpace)),
+            Some(key) => self.end_change_work(key, Ok(Reply::Changed)),
+            None => {}
         }
         self.begin_changes(place);
     }

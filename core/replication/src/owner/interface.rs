@@ -93,6 +93,8 @@ pub struct Settings {
     pub verifies: bool,
     /// Most blocks that one copy of a resync takes, 1..=256.
     pub copy_blocks_max: u16,
+    /// For how long small changes of rows are held as copies before their parity is computed; none: it is computed before they are sent.
+    pub fold_after: Option<Duration>,
     /// Until when other nodes may be starting as this one did, and the directory be older than what they hold.
     pub starts_until: Instant,
     /// The safety rules that hold: all in a product build.

@@ -10,7 +10,7 @@ use crate::limits;
 use crate::roster::{self, Ceiling, Role, Roster, Standing};
 use base::{ComponentId, Instant, NodeId, WriteId};
 use std::time::Duration;
-use wire::Entry;
+use wire::{Entry, HeldRange};
 
 /// Names a member: its place, and its index there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +132,11 @@ pub(crate) struct Member {
     pub(crate) recent: Recent,
     /// Since when its node was not heard, unless the process there is known to have ended.
     pub(crate) unheard_since: Option<Instant>,
+    /// Whether it is known what it holds of small changes, and the last attempt to learn it.
+    pub(crate) knows_held: bool,
+    pub(crate) held_attempt: u32,
+    /// What it has said of that so far.
+    pub(crate) held_told: Vec<HeldRange>,
     /// When it answered a change last, or was opened.
     pub(crate) changed_at: Instant,
     /// Whether it had not ended a change for too long when that was looked at last.
@@ -165,6 +170,9 @@ impl Member {
             read_ns: 0,
             recent: Recent::default(),
             unheard_since: None,
+            knows_held: false,
+            held_attempt: 0,
+            held_told: Vec::new(),
             changed_at: now,
             is_stuck: false,
             late: 0,
@@ -377,6 +385,7 @@ impl Member {
     /// It is asked to serve.
     pub(crate) fn begin_opening(&mut self) {
         self.session = Session::Opening;
+        (self.knows_held, self.held_attempt) = (false, 0);
     }
 
     /// It serves from now on, and said what it has.

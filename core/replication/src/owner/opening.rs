@@ -12,6 +12,7 @@ use super::interface::{End, Event, LeftBecause, LinkChange, Output, Phase};
 use super::member::{At, CountedAs, Member, Opened, OutAs, Wish};
 use super::member_set::MemberSet;
 use super::place::{Deciding, Roll, RollFrom};
+use super::rows::known_part;
 use super::windows::{decided, is_contiguous, opened, rolls, row_rolls};
 use crate::limits;
 use crate::locks::Range;
@@ -227,6 +228,9 @@ impl Owner {
         let (node, component) = (member.node, member.component);
         let request = Request::Settle { component, epoch, watermark, from_epoch: epoch, stable: false };
         self.send(node, Asked::Settle, request);
+        if self.places[usize::from(at.place)].code.is_some() {
+            self.ask_held(at);
+        }
         self.send_in_flight(at, &opened.entries);
     }
 
@@ -519,10 +523,17 @@ impl Owner {
         match answer {
             Ok(_) => {
                 deciding.settles_left -= 1;
-                if deciding.settles_left == 0 {
-                    self.places[at.place as usize].is_ready = true;
-                }
+                let is_last = deciding.settles_left == 0;
                 self.member_mut(at).watermark_sent = watermark;
+                match self.places[usize::from(at.place)].code {
+                    Some(_) if is_last && self.holds(Rule::AskForHeld) => self.ask_held_of_all(at.place),
+                    _ if is_last => {
+                        let place = &mut self.places[usize::from(at.place)];
+                        place.members.iter_mut().for_each(|member| member.knows_held = true);
+                        place.is_ready = true;
+                    }
+                    _ => {}
+                }
             }
             Err(Unanswered::Lost) => {}
             Err(Unanswered::Refused(Refusal::NotOpen)) => self.lost_session(at),
@@ -546,7 +557,7 @@ impl Owner {
             self.happened.take_over(entries.map(|entry| Known {
                 tag: entry.tag,
                 place,
-                part: entry.part,
+                part: known_part(entry.part),
                 block: entry.block,
             }));
         }

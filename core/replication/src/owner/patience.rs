@@ -57,11 +57,19 @@ impl Owner {
         match asked {
             Asked::Change { at, .. } | Asked::FirstSettle { at, .. } => Some(*at),
             Asked::Barrier { at, .. } | Asked::RollWrite { at, .. } => Some(*at),
+            // A fold has its columns for itself.
+            Asked::FoldRead { at, .. } | Asked::FoldWrite { at, .. } | Asked::FoldPromote { at, .. } => {
+                Some(*at)
+            }
             Asked::Step(Step::CopyWrite { work }) => Some(self.works.copies[*work].target),
             Asked::Step(Step::Read { .. } | Step::Status { .. } | Step::CopyRead { .. }) => None,
             Asked::Step(Step::Gather { .. }) => None,
             Asked::RollRead { .. } | Asked::Open(_) | Asked::Settle | Asked::Changed { .. } => None,
-            Asked::Doubtful { .. } | Asked::Proof { .. } | Asked::Close | Asked::GivenUp(_) => None,
+            Asked::Held { .. }
+            | Asked::Doubtful { .. }
+            | Asked::Proof { .. }
+            | Asked::Close
+            | Asked::GivenUp(_) => None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! A place as its owner holds it: its members, the changes in flight, and what is under way for all of it.
 
+use super::columns::Held;
 use super::in_flights::InFlights;
 use super::member::Member;
 use super::member_set::MemberSet;
@@ -31,6 +32,8 @@ pub(crate) struct Place {
     /// Changes that are not acknowledged before a watermark is stable.
     pub(crate) barrier: Option<Barrier>,
     pub(crate) settle_at: Option<Instant>,
+    /// What members hold of small changes that parity does not count.
+    pub(crate) held: Held,
     /// Which of its components guests read from.
     pub(crate) steering: Steering,
 }
@@ -49,6 +52,7 @@ impl Place {
             is_ready: false,
             barrier: None,
             settle_at: None,
+            held: Held::default(),
             steering: Steering::default(),
         }
     }

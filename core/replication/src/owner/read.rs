@@ -3,6 +3,7 @@
 use super::Owner;
 use super::asked::{Asked, Data, Step, Unanswered};
 use super::copy::{Holes, Purpose};
+use super::fold::Then;
 use super::gather::{Found, Gather, GatherFailure, GatherFor};
 use super::interface::{Failure, Leases, LeftBecause, Output, Reply, Token};
 use super::member::{At, Member, OutAs};
@@ -18,7 +19,7 @@ use base::WriteId;
 use base::request::Pieces;
 use layout::Unit;
 use smallvec::SmallVec;
-use wire::{Refusal, Request};
+use wire::{Refusal, Request, layer};
 
 impl Owner {
     pub(crate) fn read(&mut self, token: Token, place: u16, range: Range, unit: Option<u8>, leases: &Leases) {
@@ -42,6 +43,7 @@ impl Owner {
             read: 0,
             pieces: Pieces::new(),
             mends: Vec::new(),
+            is_lost: false,
         });
         let lock = self.works.reads.lock_key(key);
         let is_locked =
@@ -72,6 +74,10 @@ impl Owner {
             self.read_narrower(key, leases);
             return true;
         }
+        if self.works.reads[key].is_lost {
+            self.end_read(key, false);
+            return true;
+        }
         let range = self.works.reads[key].next();
         let may_read = !self.holds(Rule::ReadUnderLeases) || self.has_leases(place, leases);
         if !may_read {
@@ -86,6 +92,11 @@ impl Owner {
             if !self.has_enough_open(place) {
                 return false;
             }
+            if !self.places[usize::from(place)].held.is_clear(&range) && self.holds(Rule::FoldBeforeDecoding)
+            {
+                self.fold_for_read(key, range);
+                return true;
+            }
             let mut gather =
                 Gather::new(place, range, MemberSet::of(position), damaged, GatherFor::Read(key));
             gather.is_damaged = !damaged.is_empty();
@@ -95,6 +106,7 @@ impl Owner {
         let at = At { place, member };
         let (node, component) = (self.member(at).node, self.member(at).component);
         let Range { part, block, count } = range;
+        let part = layer::layered(self.read_layer(place, range, position), part);
         // What comes from another node is verified whatever the policy says.
         // What is moved into another layout gets checksums anew: damage must not become right that way.
         let is_moved = self.recording.roster.moving.is_some();
@@ -102,6 +114,24 @@ impl Owner {
         let request = Request::Read { component, epoch: self.epoch, part, block, count, verify };
         self.send(node, Asked::Step(Step::Read { work: key, at }), request);
         true
+    }
+
+    /// The layer that has the newest version of what a position of rows has.
+    fn read_layer(&self, place: u16, range: Range, position: Option<u8>) -> u8 {
+        let code = self.places[usize::from(place)].code;
+        let unit = code.zip(position).map(|(code, one)| code.unit(row_of(range.part, range.block), one));
+        match unit {
+            Some(Unit::Data(unit)) => layer::COPY_FIRST + unit,
+            Some(Unit::Parity(_)) | None => layer::CONTENT,
+        }
+    }
+
+    /// Parity is made to count what is held of columns that a read decodes. Meanwhile they are locked for that, not for the read.
+    fn fold_for_read(&mut self, key: Key<ReadWork>, range: Range) {
+        let ReadWork { place, range: whole, .. } = self.works.reads[key];
+        let lock = self.works.reads.lock_key(key);
+        self.unlock(lock, place, whole);
+        self.fold(place, range, Then::Read(key));
     }
 
     /// Whether as many members are active and open as a row has data units.
@@ -288,6 +318,9 @@ impl Owner {
     /// Has damaged blocks written again.
     fn mend(&mut self, place: u16, mends: Vec<(u8, Range)>) {
         for (member, range) in mends {
+            if !self.places[usize::from(place)].held.is_clear(&range) {
+                continue; // What the parity counts would not be there any more.
+            }
             self.copy(At { place, member }, range, WriteId::default(), Purpose::Repair, Holes::Trim);
         }
     }

@@ -251,6 +251,7 @@ impl Owner {
         let member = self.member_mut(at);
         let (component, has_counted) = (member.component, member.counts());
         member.forget();
+        self.forget_held(at);
         self.decide_anew(at.place);
         if has_counted {
             self.out.push(Output::Event(Event::Left { component, why: LeftBecause::Directory }));
@@ -314,6 +315,7 @@ impl Owner {
         member.trouble = Some(why);
         member.down(now, retry_at);
         let component = member.component;
+        self.forget_held(at);
         self.decide_anew(at.place);
         self.out.push(Output::Event(Event::Left { component, why }));
         self.raise_barrier(at);

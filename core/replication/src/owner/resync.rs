@@ -64,6 +64,8 @@ pub(crate) struct Resync {
     /// Where the next listing begins; `None` when all was listed.
     pub(crate) next: Option<u32>,
     pub(crate) runs: VecDeque<Run>,
+    /// Parts of which the component holds small changes, with their greatest ids: all of them is made anew.
+    pub(crate) held: Vec<(u32, WriteId)>,
     pub(crate) copies: u32,
     pub(crate) copied_bytes: u64,
 }
@@ -84,8 +86,17 @@ impl Resync {
             is_ending: false,
             next: Some(0),
             runs: VecDeque::new(),
+            held: Vec::new(),
             copies: 0,
             copied_bytes: 0,
+        }
+    }
+
+    /// The component holds small changes of a part.
+    pub(crate) fn note_held(&mut self, part: u32, through: WriteId) {
+        match self.held.iter_mut().find(|(one, _)| *one == part) {
+            Some((_, id)) => *id = through.max(*id),
+            None => self.held.push((part, through)),
         }
     }
 

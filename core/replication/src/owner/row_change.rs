@@ -5,6 +5,7 @@
 //! that each of them shows every number, as with copies.
 
 use super::Owner;
+use super::fold::{FoldFailure, Then, positions_of};
 use super::gather::{Found, Gather, GatherFailure, GatherFor};
 use super::interface::{Failure, Payload};
 use super::member_set::MemberSet;
@@ -12,6 +13,7 @@ use super::place::Place;
 use super::rows::{Sent, row_of};
 use super::work::{ChangeStage, ChangeWork, Key};
 use crate::locks::Range;
+use crate::rules::Rule;
 use base::checksum::crc32c;
 use base::request::{Buffers, cut};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION};
@@ -50,12 +52,39 @@ impl Owner {
             Target::Rows => return self.rows_known(key, Rows { code, range, payload, others: None }, target),
             Target::Data(unit) => unit,
         };
+        if matches!(payload, Payload::Write { .. }) && self.takes_copies(place, &range, unit) {
+            let change = &mut self.works.changes[key];
+            change.copies = Some(unit);
+            return self.change_ready(key, Rows { code, range, payload, others: None }.copies(unit));
+        }
+        let is_clear = self.places[usize::from(place)].held.is_clear(&range);
+        self.works.changes[key].stage = ChangeStage::Gathering { payload };
+        match is_clear || !self.holds(Rule::EvenBeforeChange) {
+            true => self.gather_others(key),
+            false => self.fold(place, range, Then::Change(key)),
+        }
+    }
+
+    /// The other data units of a row are read, of whose columns the parity counts all.
+    fn gather_others(&mut self, key: Key<ChangeWork>) {
+        let ChangeWork { place, range, target, .. } = self.works.changes[key];
+        let (Some(Target::Data(unit)), Some(code)) = (target, self.places[usize::from(place)].code) else {
+            unreachable!("it is of one data unit")
+        };
         let row = row_of(range.part, range.block);
         let others = (0..code.data()).filter(|other| *other != unit);
         let wanted = others.map(|other| code.position(row, Unit::Data(other))).collect();
-        self.works.changes[key].stage = ChangeStage::Gathering { payload };
         let except = MemberSet::EMPTY;
         self.gather(Gather::new(place, range, wanted, except, GatherFor::Change(key)));
+    }
+
+    /// The parity of the columns counts all, or cannot be made to now.
+    pub(crate) fn change_folded(&mut self, key: Key<ChangeWork>, result: Result<(), FoldFailure>) {
+        match result {
+            Ok(()) => self.gather_others(key),
+            Err(FoldFailure::Damaged) => self.change_gathered(key, Err(GatherFailure::Damaged)),
+            Err(FoldFailure::NotNow) => self.change_gathered(key, Err(GatherFailure::Unreachable)),
+        }
     }
 
     /// The other data units of a row were read, or cannot be.
@@ -80,20 +109,22 @@ impl Owner {
     }
 
     fn rows_known(&mut self, key: Key<ChangeWork>, rows: Rows, target: Target) {
-        let place = self.works.changes[key].place;
-        let stage = match rows.computed(target, &self.settings.pool) {
-            Some(sent) => ChangeStage::Ready { sent },
-            None => ChangeStage::Waiting { payload: rows.payload, is_abandoned: false },
-        };
-        let is_ready = matches!(stage, ChangeStage::Ready { .. });
-        self.works.changes[key].stage = stage;
-        match is_ready {
-            true => {
-                self.places[usize::from(place)].waiting.push_front(key);
-                self.begin_changes(place);
+        match rows.computed(target, &self.settings.pool) {
+            Some(sent) => self.change_ready(key, sent),
+            None => {
+                self.works.changes[key].stage =
+                    ChangeStage::Waiting { payload: rows.payload, is_abandoned: false };
+                self.stalled.push(key); // Memory is short.
             }
-            false => self.stalled.push(key), // Memory is short.
         }
+    }
+
+    fn change_ready(&mut self, key: Key<ChangeWork>, sent: Sent) {
+        let change = &mut self.works.changes[key];
+        change.stage = ChangeStage::Ready { sent };
+        let place = change.place;
+        self.places[usize::from(place)].waiting.push_front(key);
+        self.begin_changes(place);
     }
 
     /// Changes of rows that could not be computed are tried again.
@@ -123,6 +154,17 @@ impl Rows {
             Target::Data(unit) => self.one_unit(unit, &mut sent, pool)?,
         }
         Some(Sent::Each(sent))
+    }
+
+    /// The members of the unit and of the parity get what is written; the parity follows later.
+    fn copies(&self, unit: u8) -> Sent {
+        let row = row_of(self.range.part, self.range.block);
+        let mut sent: Box<[Payload; UNITS_MAX]> =
+            Box::new(std::array::from_fn(|_| Payload::Trim { count: 0 }));
+        for position in positions_of(self.code, row, unit) {
+            sent[usize::from(position)] = self.payload.clone();
+        }
+        Sent::Each(sent)
     }
 
     fn one_unit(&self, unit: u8, sent: &mut [Payload; UNITS_MAX], pool: &Pool) -> Option<()> {

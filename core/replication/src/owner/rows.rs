@@ -30,6 +30,17 @@ impl Sent {
         }
     }
 
+    /// What is written, of a change of which all get the same or nothing.
+    pub(crate) fn into_payload(self) -> Payload {
+        match self {
+            Sent::Same(payload) => payload,
+            Sent::Each(payloads) => {
+                let written = payloads.into_iter().find(|payload| payload.blocks() > 0);
+                written.expect("a change is of something")
+            }
+        }
+    }
+
     /// Bytes that it carries, to all positions.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
@@ -48,6 +59,16 @@ pub(crate) fn layer_of(target: Option<Target>) -> u8 {
     }
 }
 
+/// The part by which a change of rows is known again, however it was held.
+pub(crate) fn known_part(part: u32) -> u32 {
+    match layer::split(part) {
+        (of, part) if layer::is_of_copies(of) => {
+            layer::layered(of - layer::COPY_FIRST + layer::UNIT_FIRST, part)
+        }
+        _ => part,
+    }
+}
+
 /// The row that a block of a part is in.
 pub(crate) fn row_of(part: u32, block: u16) -> u64 {
     u64::from(part) * (EXTENT_SIZE / layout::rows::UNIT) + u64::from(block) / BLOCKS_PER_REGION as u64
@@ -59,7 +80,9 @@ pub(crate) fn is_touched(code: Code, (part, block): (u32, u16), position: u8) ->
     let unit = code.unit(row_of(part, block), position);
     match unit {
         Unit::Parity(_) => true,
-        Unit::Data(unit) => of == layer::ROWS || of == layer::UNIT_FIRST + unit,
+        Unit::Data(unit) => {
+            of == layer::ROWS || of == layer::UNIT_FIRST + unit || of == layer::COPY_FIRST + unit
+        }
     }
 }
 

@@ -85,6 +85,7 @@ impl Bench {
             reading: Reading::Spread,
             verifies: true,
             copy_blocks_max: limits::COPY_BLOCKS_MAX,
+            fold_after: Some(limits::FOLD_AFTER),
             starts_until: Instant(0),
             rules: removed.into(),
         };

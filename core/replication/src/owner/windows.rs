@@ -7,7 +7,7 @@ use super::rows::is_touched;
 use base::WriteId;
 use layout::Code;
 use std::collections::BTreeMap;
-use wire::Entry;
+use wire::{Entry, layer};
 
 /// What a member told of its window.
 pub(crate) fn opened(member: &Member) -> &Opened {
@@ -92,7 +92,15 @@ fn rolls_of_row((code, least): (Code, u8), members: &[(u8, &Member)], told: &[(u
     let positions: MemberSet = holders.iter().map(position).collect();
     let ranged = told.iter().map(|(_, entry)| entry).find(|entry| has_range(entry));
     let is_dropped = told.iter().any(|(_, entry)| entry.count == 0 && has_range(entry));
-    let goes_on = !is_dropped && positions.iter().count() >= usize::from(least);
+    // Of a small change that parity does not count yet each member that has a part in it has the same.
+    let copied = ranged.filter(|entry| layer::is_of_copies(layer::split(entry.part).0));
+    let source = told
+        .iter()
+        .find(|(_, entry)| entry.count > 0)
+        .map(|(member, _)| *member)
+        .filter(|_| copied.is_some());
+    let is_enough = source.is_some() || copied.is_none() && positions.iter().count() >= usize::from(least);
+    let goes_on = !is_dropped && is_enough;
     let nothing = |entry: &Entry| Entry { part: 0, block: 0, count: 0, is_trim: true, ..*entry };
     let (first, dropped) = match ranged {
         // All that tell of it have no part in it; whoever has does not have it.
@@ -104,7 +112,7 @@ fn rolls_of_row((code, least): (Code, u8), members: &[(u8, &Member)], told: &[(u
         let (entry, from) = match (goes_on && ranged.is_some(), own) {
             (true, Some(_)) => return None,
             (true, None) if is_touched(code, (first.part, first.block), position(target)) => {
-                (first, RollFrom::Row(holders))
+                (first, source.map_or(RollFrom::Row(holders), RollFrom::Copy))
             }
             (true, None) => (nothing(&first), RollFrom::Nothing),
             (false, Some(own)) if own.count == 0 => return None,

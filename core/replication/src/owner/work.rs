@@ -4,6 +4,7 @@
 //! by which the locks tell who may begin.
 
 use super::copy::CopyWork;
+use super::fold::FoldWork;
 use super::happened::Known;
 use super::interface::{Payload, Token};
 use super::member::At;
@@ -30,10 +31,20 @@ pub(crate) struct ChangeWork {
     pub(crate) tag: RequestTag,
     /// Whether another node forwarded it.
     pub(crate) is_forwarded: bool,
+    /// The data unit, where it is held as copies whose parity is computed later.
+    pub(crate) copies: Option<u8>,
     pub(crate) stage: ChangeStage,
 }
 
 impl ChangeWork {
+    /// The layer in which members hold it until it is decided, or counted by the parity.
+    pub(crate) fn layer(&self) -> u8 {
+        match self.copies {
+            Some(unit) => layer::COPY_FIRST + unit,
+            None => layer_of(self.target),
+        }
+    }
+
     /// By what it is known again.
     pub(crate) fn known(&self) -> Known {
         let Range { part, block, .. } = self.range;
@@ -75,6 +86,8 @@ pub(crate) struct ReadWork {
     pub(crate) pieces: Pieces,
     /// What is damaged on members, to be written again.
     pub(crate) mends: Vec<(u8, Range)>,
+    /// Whether too many members have damaged blocks there.
+    pub(crate) is_lost: bool,
 }
 
 impl ReadWork {
@@ -102,6 +115,7 @@ pub(crate) enum Work {
     Read(Key<ReadWork>),
     Status(Key<StatusWork>),
     Copy(Key<CopyWork>),
+    Fold(Key<FoldWork>),
 }
 
 /// Something that needs leases, or a component that can be read from.
@@ -147,6 +161,11 @@ impl<T> Table<T> {
         self.entries[key.index as usize].0
     }
 
+    /// Whether it is there; the key of one that is gone may name another.
+    pub(crate) fn contains(&self, key: Key<T>) -> bool {
+        self.entries.contains(key.index as usize)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.iter().map(|(_, (_, work))| work)
     }
@@ -184,6 +203,7 @@ pub(crate) struct Works {
     pub(crate) reads: Table<ReadWork>,
     pub(crate) statuses: Table<StatusWork>,
     pub(crate) copies: Table<CopyWork>,
+    pub(crate) folds: Table<FoldWork>,
 }
 
 impl Works {
@@ -201,6 +221,14 @@ impl Works {
 
     pub(crate) fn add_copy(&mut self, work: CopyWork) -> Key<CopyWork> {
         add(&mut self.all, &mut self.copies, work, Work::Copy)
+    }
+
+    pub(crate) fn add_fold(&mut self, work: FoldWork) -> Key<FoldWork> {
+        add(&mut self.all, &mut self.folds, work, Work::Fold)
+    }
+
+    pub(crate) fn remove_fold(&mut self, key: Key<FoldWork>) -> (LockKey, FoldWork) {
+        remove(&mut self.all, &mut self.folds, key)
     }
 
     pub(crate) fn remove_change(&mut self, key: Key<ChangeWork>) -> (LockKey, ChangeWork) {
@@ -233,7 +261,7 @@ impl Works {
             },
             Work::Read(key) => Some(self.reads[key].token),
             Work::Status(key) => Some(self.statuses[key].token),
-            Work::Copy(_) => None,
+            Work::Copy(_) | Work::Fold(_) => None,
         })
     }
 

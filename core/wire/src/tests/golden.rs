@@ -3,12 +3,15 @@
 use super::samples::{answers, message, requests};
 use super::{Shown, assert_same, decode_version, frame_of_version, pool};
 use crate::frame::HEADER_SIZE;
+use crate::kind::{AnswerKind, Kind, RequestKind};
 use crate::limits::{ALLOCATION_PARTS_MAX, ALLOCATION_PARTS_MAX_FIRST};
 use crate::{Request, Version};
 use base::Pool;
 
 /// Per message its name, its header and its body, in hexadecimal digits. Payloads are raw and not told.
 const VERSION_1: &str = include_str!("version_1.txt");
+/// The same of what version 2 added.
+const VERSION_2: &str = include_str!("version_2.txt");
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -20,14 +23,14 @@ fn unhex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-/// Compares the samples with the lines of one direction, which are named so.
-fn check<T: Shown>(direction: &str, samples: Vec<(&str, T)>, pool: &Pool) {
+/// Compares the samples of a version with the lines of one direction, which are named so.
+fn check<T: Shown>((version, file): (Version, &str), direction: &str, samples: Vec<(&str, T)>, pool: &Pool) {
     let lines: Vec<(&str, &str)> =
-        VERSION_1.lines().filter_map(|line| line.strip_prefix(direction)?.trim().split_once(": ")).collect();
+        file.lines().filter_map(|line| line.strip_prefix(direction)?.trim().split_once(": ")).collect();
     let found: Vec<(&str, String)> = samples
         .iter()
         .map(|(name, body)| {
-            let bytes = frame_of_version(Version::FIRST, &message(body.clone()));
+            let bytes = frame_of_version(version, &message(body.clone()));
             let body_end = bytes.len() - body.payload().size();
             (*name, format!("{} {}", hex(&bytes[..HEADER_SIZE]), hex(&bytes[HEADER_SIZE..body_end])))
         })
@@ -41,20 +44,30 @@ fn check<T: Shown>(direction: &str, samples: Vec<(&str, T)>, pool: &Pool) {
         let sent = message(body);
         let mut bytes = unhex(&line.replace(' ', ""));
         sent.body.payload().buffers().for_each(|buffer| bytes.extend_from_slice(buffer));
-        assert_same(&decode_version(Version::FIRST, &bytes, &[usize::MAX], pool).unwrap()[0], &sent);
+        assert_same(&decode_version(version, &bytes, &[usize::MAX], pool).unwrap()[0], &sent);
     }
 }
 
-#[test]
-fn requests_of_version_1_have_these_bytes() {
-    let pool = pool();
-    check("request", requests(&pool), &pool);
+/// Samples of kinds that version 1 has, and of those that version 2 added.
+fn by_version<T: Shown>(samples: Vec<(&'static str, T)>, last: u8) -> [Vec<(&'static str, T)>; 2] {
+    let (first, second) = samples.into_iter().partition(|(_, body)| body.kind().code() <= last);
+    [first, second]
 }
 
 #[test]
-fn answers_of_version_1_have_these_bytes() {
+fn requests_of_each_version_have_these_bytes() {
     let pool = pool();
-    check("answer", answers(&pool), &pool);
+    let [first, second] = by_version(requests(&pool), RequestKind::Allocation.code());
+    check((Version::FIRST, VERSION_1), "request", first, &pool);
+    check((Version::LATEST, VERSION_2), "request", second, &pool);
+}
+
+#[test]
+fn answers_of_each_version_have_these_bytes() {
+    let pool = pool();
+    let [first, second] = by_version(answers(&pool), AnswerKind::Allocation.code());
+    check((Version::FIRST, VERSION_1), "answer", first, &pool);
+    check((Version::LATEST, VERSION_2), "answer", second, &pool);
 }
 
 /// What version 2 changed: a request about allocation names more parts.

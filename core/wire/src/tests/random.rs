@@ -36,8 +36,13 @@ fn entry_kind() -> impl Strategy<Value = EntryKind> {
 
 /// A part, with a layer that there is.
 fn layered_part() -> impl Strategy<Value = u32> {
-    let layers =
-        vec![layer::CONTENT, layer::UNIT_FIRST, layer::UNIT_FIRST + layer::UNITS_MAX - 1, layer::ROWS];
+    let layers = vec![
+        layer::CONTENT,
+        layer::COPY_FIRST,
+        layer::UNIT_FIRST,
+        layer::UNIT_FIRST + layer::UNITS_MAX - 1,
+        layer::ROWS,
+    ];
     (prop::sample::select(layers), 0..layer::PARTS_MAX).prop_map(|(one, part)| layer::layered(one, part))
 }
 
@@ -65,7 +70,10 @@ fn trim_or_read() -> impl Strategy<Value = Request> {
             let component = ComponentId(component);
             match is_trim {
                 true => Request::Trim { component, epoch, id, watermark, kind, part, block, count },
-                false => Request::Read { component, epoch, part, block, count, verify: true },
+                false => {
+                    let part = part % (5 << 24);
+                    Request::Read { component, epoch, part, block, count, verify: true }
+                }
             }
         },
     )
@@ -112,7 +120,7 @@ fn guest_request() -> impl Strategy<Value = GuestRequest> {
 
 fn small_request() -> impl Strategy<Value = Request> {
     let numbers = (any::<u64>(), any::<u128>(), any::<u32>(), write_id(), any::<u32>(), any::<bool>());
-    (0..9, numbers).prop_map(|(kind, (component, disk, epoch, id, from_part, stable))| {
+    (0..11, numbers).prop_map(|(kind, (component, disk, epoch, id, from_part, stable))| {
         let (component, disk) = (ComponentId(component), DiskId(disk));
         match kind {
             0 => Request::Heartbeat,
@@ -122,6 +130,15 @@ fn small_request() -> impl Strategy<Value = Request> {
             4 => Request::Changed { component, epoch, since: id, from_part },
             5 => Request::Delete { component },
             6 => Request::GuestGone { tag: base::RequestTag(component.0) },
+            8 => Request::Held { component, epoch, from_part },
+            9 => Request::Promote {
+                component,
+                epoch,
+                part: 1 + from_part % 4 << 24 | from_part % 1000,
+                block: 3,
+                count: 1 + from_part as u16 % 200,
+                through: id,
+            },
             7 => Request::Allocation { component, epoch, part: from_part / 2, count: 1 + epoch as u16 % 128 },
             _ => Request::Yield { disk },
         }

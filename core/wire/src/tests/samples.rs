@@ -1,6 +1,8 @@
 //! One message of each kind and form.
 
-use crate::{Answer, Entry, EntryKind, Message, NewComponent, PartVersions, Refusal, Request, Versions};
+use crate::{
+    Answer, Entry, EntryKind, HeldRange, Message, NewComponent, PartVersions, Refusal, Request, Versions,
+};
 use base::request::{Buffers, Piece, Pieces, Reply, Request as GuestRequest, RequestError, StatusRun};
 use base::{ComponentId, DeviceId, DiskId, Pool, RequestTag, WriteId};
 use smallvec::smallvec;
@@ -132,6 +134,11 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
         ("yield", Request::Yield { disk: DISK }),
         ("guest gone", Request::GuestGone { tag: RequestTag(0x0102_0304_0506_0708) }),
         ("allocation", Request::Allocation { component, epoch, part, count: 128 }),
+        ("held", Request::Held { component, epoch, from_part: part }),
+        (
+            "promote",
+            Request::Promote { component, epoch, part: 0x0200_0000 | part, block: 9, count: 4, through: id },
+        ),
     ]
 }
 
@@ -148,6 +155,10 @@ pub(crate) fn answers(pool: &Pool) -> Vec<(&'static str, Answer)> {
     odd.push(Piece::Hole(1024));
     odd.extend(bytes(pool, 4096, 8));
     let refused = |refusal| Answer::Refused(refusal);
+    let held = vec![
+        HeldRange { part: 0x0100_0000 | PART, block: 0, count: 3, through: ID },
+        HeldRange { part: 0x0400_0000 | PART, block: 255, count: 1, through: later },
+    ];
     let failed = |error| Answer::Guest(Err(error));
     let runs = vec![
         StatusRun { len: 4096, allocated: true },
@@ -195,5 +206,6 @@ pub(crate) fn answers(pool: &Pool) -> Vec<(&'static str, Answer)> {
         ("busy", refused(Refusal::Busy)),
         ("revoke", Answer::Revoke { component: COMPONENT, epoch: EPOCH }),
         ("allocation", Answer::Allocation(allocation)),
+        ("held", Answer::Held { ranges: held, next: Some(PART + 1) }),
     ]
 }

@@ -54,6 +54,8 @@ pub struct Features {
     pub large_copies: bool,
     /// Data units of each row of its disks, which have parity then: 2, 3 or 4; 0: they have copies.
     pub parity: u64,
+    /// For how many milliseconds small changes of rows are held before their parity is computed; 0: not at all.
+    pub folds: u64,
     /// How often the move of a disk into another layout turns or pauses, in the same way; 0: disks have one layout. It also says which
     /// layout the other one is.
     pub moving: u64,
@@ -114,6 +116,7 @@ impl Features {
             watchers: watchers.chance(1, 2),
             large_copies: (11..=14).contains(&(seed % 16)),
             parity: if parity.chance(1, 4) { parity.range(2..5) } else { 0 },
+            folds: [0, 20, 200, 2000][parity.below(4) as usize],
             moving: if moving.chance(1, 5) { moving.range(50..1500) } else { 0 },
         };
         (features, Streams { scenes, computing, hangs, deafness, spoils, limits, moving, watchers })
@@ -132,7 +135,7 @@ fn draw_stand_ins(random: &mut Random) -> (u64, bool) {
 impl fmt::Display for Features {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Features { scene, stand_ins, double_losses, busy, hangs, deaf, spoils, limits, .. } = *self;
-        let Features { watchers, large_copies, parity, moving, .. } = *self;
+        let Features { watchers, large_copies, parity, folds, moving, .. } = *self;
         let flags = [
             ("late-joins", scene == Some(Scene::LateJoins)),
             ("shaky-openings", scene == Some(Scene::ShakyOpenings)),
@@ -147,6 +150,7 @@ impl fmt::Display for Features {
             ("deaf", deaf),
             ("spoils", spoils),
             ("parity", parity),
+            ("folds", folds),
             ("limits", limits),
             ("moving", moving),
         ];
@@ -181,6 +185,7 @@ impl FromStr for Features {
                 "deaf" => features.deaf = rate()?,
                 "spoils" => features.spoils = rate()?,
                 "parity" => features.parity = rate()?,
+                "folds" => features.folds = rate()?,
                 "limits" => features.limits = rate()?,
                 "moving" => features.moving = rate()?,
                 "watchers" => features.watchers = true,

@@ -125,7 +125,13 @@ impl Host {
         peers: &[NodeId],
         disks: &[(DiskSpec, (u64, Roster))],
         removed: Option<Rule>,
-        (prefers_local, copy_blocks_max, move_granule, start_patience): (bool, u16, u64, Duration),
+        (prefers_local, copy_blocks_max, move_granule, start_patience, fold_after): (
+            bool,
+            u16,
+            u64,
+            Duration,
+            Option<Duration>,
+        ),
     ) -> Vec<Output> {
         self.incarnation += 1;
         let clock = self.clock(now);
@@ -137,6 +143,7 @@ impl Host {
             copy_floor: COPY_FLOOR,
             copy_blocks_max,
             move_granules: move_granule..=move_granule,
+            fold_after,
             copy_tail_percent: COPY_TAIL_PERCENT,
             start_patience,
             former_grants: replication::limits::GRANT,

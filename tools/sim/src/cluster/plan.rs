@@ -4,6 +4,7 @@ use super::features::{Features, Scene};
 use super::survivors::Survivor;
 use base::Random;
 use layout::Code;
+use std::time::Duration;
 
 /// Nanoseconds of a millisecond.
 pub const MS: u64 = 1_000_000;
@@ -81,6 +82,8 @@ pub struct Plan {
     pub turns: u64,
     /// The other layout that disks move into, and bytes that are moved with one change of a record.
     pub other: Option<(Shape, u64)>,
+    /// For how long small changes of rows are held before their parity is computed.
+    pub fold_after: Option<Duration>,
     /// Hosts that hear nothing of others and of the directory for a while, and are heard by all.
     pub deaf: u64,
     /// Whether clocks run at different speeds.
@@ -339,6 +342,7 @@ impl Plan {
         }
         let codes = Code::ALL.into_iter();
         self.code = codes.into_iter().find(|code| u64::from(code.data()) == features.parity);
+        self.fold_after = (features.folds > 0).then(|| Duration::from_millis(features.folds));
         if let Some(code) = self.code {
             let more = self.hosts - self.copies;
             self.copies = u64::from(code.members());

@@ -710,7 +710,7 @@ impl World {
         let patience = if self.rollback.is_drawn() { START_PATIENCE } else { Duration::ZERO };
         let (now, removed) = (self.now, self.removed);
         let granule = self.plan.other.map_or(base::units::EXTENT_SIZE, |(_, granule)| granule);
-        let local = (self.prefers_local, self.copy_blocks_max, granule, patience);
+        let local = (self.prefers_local, self.copy_blocks_max, granule, patience, self.plan.fold_after);
         let out = self.hosts[host].start(now, &peers, &disks, removed, local);
         out.into_iter().for_each(|output| self.perform(host, output));
         self.tend_later(host);
