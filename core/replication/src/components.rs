@@ -282,11 +282,9 @@ impl Components {
                 }
             }
             Request::Read { component, epoch, part, block, count, verify } => {
-                if self.admit(caller, token, component, epoch, out) {
-                    let (layer, part) = layer::split(part);
-                    let store = Store::Read { part, layer, block, count, verify };
-                    self.store(caller, purpose, component, store, out);
-                }
+                let (layer, part) = layer::split(part);
+                let store = Store::Read { part, layer, block, count, verify };
+                self.store_if_admitted((caller, token), component, epoch, store, out);
             }
             Request::Settle { component, epoch, watermark, from_epoch, stable } => {
                 if self.admit(caller, token, component, epoch, out) {
@@ -296,26 +294,21 @@ impl Components {
                 }
             }
             Request::Changed { component, epoch, since, from_part } => {
-                if self.admit(caller, token, component, epoch, out) {
-                    self.store(caller, purpose, component, Store::Changed { since, from_part }, out);
-                }
+                let store = Store::Changed { since, from_part };
+                self.store_if_admitted((caller, token), component, epoch, store, out);
             }
             Request::Allocation { component, epoch, part, count } => {
-                if self.admit(caller, token, component, epoch, out) {
-                    self.store(caller, purpose, component, Store::Allocation { part, count }, out);
-                }
+                let store = Store::Allocation { part, count };
+                self.store_if_admitted((caller, token), component, epoch, store, out);
             }
             Request::Held { component, epoch, from_part } => {
-                if self.admit(caller, token, component, epoch, out) {
-                    self.store(caller, purpose, component, Store::Held { from_part }, out);
-                }
+                let store = Store::Held { from_part };
+                self.store_if_admitted((caller, token), component, epoch, store, out);
             }
             Request::Promote { component, epoch, part, block, count, through } => {
-                if self.admit(caller, token, component, epoch, out) {
-                    let (layer, part) = layer::split(part);
-                    let store = Store::Promote { part, layer, block, count, through };
-                    self.store(caller, purpose, component, store, out);
-                }
+                let (layer, part) = layer::split(part);
+                let store = Store::Promote { part, layer, block, count, through };
+                self.store_if_admitted((caller, token), component, epoch, store, out);
             }
             Request::Create(new) => self.store(caller, purpose, new.id, Store::Create(new), out),
             Request::Update(new) => self.store(caller, purpose, new.id, Store::Update(new), out),
@@ -326,6 +319,20 @@ impl Components {
             | Request::Yield { .. } => {
                 unreachable!("the node keeps what is not for components")
             }
+        }
+    }
+
+    /// Asks the group of a component for what a session may ask for.
+    fn store_if_admitted(
+        &mut self,
+        (caller, token): (Caller, u32),
+        component: ComponentId,
+        epoch: u32,
+        store: Store,
+        out: &mut Vec<Output>,
+    ) {
+        if self.admit(caller, token, component, epoch, out) {
+            self.store(caller, Purpose::Request { token }, component, store, out);
         }
     }
 

@@ -188,17 +188,7 @@ impl Coded for Request {
                 w.u16(allocation_parts(version, *count));
                 put_zeroes(w, 6);
             }
-            Request::Held { component, epoch, from_part } => {
-                put_component(w, *component, *epoch);
-                w.u32(*from_part);
-            }
-            Request::Promote { component, epoch, part, block, count, through } => {
-                put_component(w, *component, *epoch);
-                w.u32(*part);
-                w.u16(*block);
-                w.u16(*count);
-                put_id(w, *through);
-            }
+            Request::Held { .. } | Request::Promote { .. } => self.encode_held(w),
             Request::Create(new) | Request::Update(new) => encode_new(w, new),
             Request::Delete { component } => w.u64(component.0),
             Request::Guest { disk, tag, request } => {
@@ -309,6 +299,26 @@ impl Coded for Request {
                 Request::Promote { component, epoch, part, block, count, through: take_id(r) }
             }
         })
+    }
+}
+
+impl Request {
+    /// What is about small changes that are held.
+    fn encode_held(&self, w: &mut Writer) {
+        match *self {
+            Request::Held { component, epoch, from_part } => {
+                put_component(w, component, epoch);
+                w.u32(from_part);
+            }
+            Request::Promote { component, epoch, part, block, count, through } => {
+                put_component(w, component, epoch);
+                w.u32(part);
+                w.u16(block);
+                w.u16(count);
+                put_id(w, through);
+            }
+            _ => unreachable!("it is about what is held"),
+        }
     }
 }
 

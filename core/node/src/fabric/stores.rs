@@ -96,34 +96,7 @@ impl Node {
             Store::Promise { epoch } => {
                 self.ask(group, waiter, |op| Input::Promise { op, component: key, epoch }, out);
             }
-            Store::Write { id, kind, part, layer, block, data, checksums } => {
-                let ends = match kind {
-                    EntryKind::Copy if layer == wire::layer::CONTENT => {
-                        let blocks = block..block + checksums.len() as u16;
-                        ends_of(
-                            self.groups[group.0 as usize].as_ref().expect("it is there"),
-                            key,
-                            part,
-                            &blocks,
-                        )
-                    }
-                    EntryKind::Copy | EntryKind::Guest(_) => LayerRanges::new(),
-                };
-                let origin = origin(kind);
-                let write = |op| Input::Write {
-                    op,
-                    component: key,
-                    part,
-                    layer,
-                    block,
-                    data,
-                    id,
-                    origin,
-                    checksums,
-                    ends,
-                };
-                self.ask(group, waiter, write, out);
-            }
+            Store::Write { .. } => self.store_write(waiter, (group, key), store, out),
             Store::Trim { id, kind, part, layer, block, count } => {
                 let origin = origin(kind);
                 let trim = |op| Input::Trim { op, component: key, part, layer, block, count, id, origin };
@@ -153,6 +126,30 @@ impl Node {
             Store::Delete => self.ask(group, waiter, |op| Input::Delete { op, component: key }, out),
             Store::Create(_) => unreachable!("a component is made where there is none"),
         }
+    }
+
+    /// Writes; a copy onto the content ends what layers of copies hold there.
+    fn store_write(
+        &mut self,
+        waiter: Waiter,
+        (group, key): (GroupKey, ComponentKey),
+        store: Store,
+        out: &mut Vec<Output>,
+    ) {
+        let Store::Write { id, kind, part, layer, block, data, checksums } = store else {
+            unreachable!("it writes")
+        };
+        let ends = match kind {
+            EntryKind::Copy if layer == wire::layer::CONTENT => {
+                let blocks = block..block + checksums.len() as u16;
+                ends_of(self.groups[group.0 as usize].as_ref().expect("it is there"), key, part, &blocks)
+            }
+            EntryKind::Copy | EntryKind::Guest(_) => LayerRanges::new(),
+        };
+        let origin = origin(kind);
+        let write =
+            |op| Input::Write { op, component: key, part, layer, block, data, id, origin, checksums, ends };
+        self.ask(group, waiter, write, out);
     }
 
     /// Replaces the record of a component. A request that comes late carries a former size: it never undoes a later

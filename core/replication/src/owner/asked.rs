@@ -1,17 +1,15 @@
 //! What requests to components were for, and their answers by what was asked.
 
+use super::columns::Listed;
 use super::copy::CopyWork;
+use super::data::Data;
 use super::fold::FoldWork;
-use super::folding::Listed;
 use super::interface::Lost;
 use super::member::{At, Opened};
 use super::resync::Listing;
 use super::work::{Key, ReadWork, StatusWork};
 use base::Instant;
-use base::checksum::crc32c;
-use base::request::{Piece, Pieces, StatusRun};
-use base::units::BLOCK_SIZE;
-use smallvec::SmallVec;
+use base::request::StatusRun;
 use wire::{Answer, Refusal};
 
 /// A request that is under way.
@@ -145,27 +143,6 @@ impl From<Answer> for Unanswered {
             Answer::Refused(refusal) => Unanswered::Refused(refusal),
             _ => Unanswered::Lost,
         }
-    }
-}
-
-/// What a component read.
-#[derive(Debug, Clone)]
-pub(crate) struct Data {
-    pub(crate) pieces: Pieces,
-    /// CRC-32C of the blocks that are not holes.
-    pub(crate) checksums: SmallVec<[u32; 2]>,
-}
-
-impl Data {
-    /// Whether every block is as its checksum says.
-    pub(crate) fn is_intact(&self) -> bool {
-        let mut expected = self.checksums.iter();
-        let bytes = self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Bytes(buffer) => Some(buffer),
-            Piece::Hole(_) => None,
-        });
-        let mut blocks = bytes.flat_map(|buffer| buffer.chunks_exact(BLOCK_SIZE as usize));
-        blocks.all(|block| expected.next() == Some(&crc32c(block))) && expected.next().is_none()
     }
 }
 

@@ -10,6 +10,14 @@ use base::{Instant, WriteId};
 use layout::code::DATA_MAX;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
+use wire::HeldRange;
+
+/// What a member said of what it holds.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) ranges: Vec<HeldRange>,
+    pub(crate) next: Option<u32>,
+}
 
 /// Some columns of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

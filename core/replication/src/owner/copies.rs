@@ -5,8 +5,9 @@
 //! `gather`): only a whole part goes straight to where it stays.
 
 use super::Owner;
-use super::asked::{Asked, Data, Step, Unanswered};
+use super::asked::{Asked, Step, Unanswered};
 use super::copy::{CopyFailure, CopyWork, Holes, NoteRead, Purpose, Slice};
+use super::data::Data;
 use super::gather::{Found, Gather, GatherFailure, GatherFor};
 use super::interface::{Event, LeftBecause, Output};
 use super::member::At;

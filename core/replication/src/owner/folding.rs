@@ -5,29 +5,25 @@
 //! owner that has seen it, or has asked for it: of a component that is opened it is asked before anything is folded.
 
 use super::Owner;
-use super::asked::{self, Asked, Data, Unanswered};
-use super::fold::{FoldFailure, FoldWork, Plan, Then, positions_of};
+use super::asked::{self, Asked, Unanswered};
+use super::columns::{Held, Listed};
+use super::data::Data;
+use super::fold::{FoldFailure, FoldWork};
+use super::fold_plan::{Plan, positions_of};
 use super::interface::{Lost, Phase};
 use super::member::{At, Member};
 use super::member_set::MemberSet;
 use super::resync::Run;
 use super::rows::row_of;
-use super::work::{Key, Reader};
+use super::work::{Key, ReadWork, Reader, Work};
 use crate::limits;
-use crate::locks::{Hold, Range};
+use crate::locks::{Hold, LockKey, Range};
 use crate::rules::Rule;
 use base::checksum::crc32c;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 use base::{Instant, WriteId};
 use layout::Unit;
 use wire::{Answer, EntryKind, HeldRange, Refusal, Request, layer};
-
-/// What a member said of what it holds.
-#[derive(Debug)]
-pub(crate) struct Listed {
-    pub(crate) ranges: Vec<HeldRange>,
-    pub(crate) next: Option<u32>,
-}
 
 impl Owner {
     /// Asks a member of rows what it holds.
@@ -171,10 +167,10 @@ impl Owner {
     }
 
     /// Folds columns of a row. Who waits for it without the lock of these is locked again after it.
-    pub(crate) fn fold(&mut self, place: u16, range: Range, then: Then) {
-        let key = self.works.add_fold(FoldWork::new(place, range, then));
+    pub(crate) fn fold(&mut self, place: u16, range: Range, waiter: Option<LockKey>) {
+        let key = self.works.add_fold(FoldWork::new(place, range, waiter));
         let lock = self.works.folds.lock_key(key);
-        let has_lock = matches!(then, Then::Change(_));
+        let has_lock = waiter.is_some_and(|waiter| matches!(self.works.of(waiter), Work::Change(_)));
         if has_lock || self.locks.lock(lock, Hold::Copy, &[(place, range)]) {
             self.begin_fold(key);
         }
@@ -255,6 +251,9 @@ impl Owner {
         let Some(sums) = fold.parity(state, &state.held, &units, &self.settings.pool) else {
             return self.end_fold(key, Err(FoldFailure::NotNow));
         };
+        if units.is_empty() {
+            return self.promote_folded(key); // Those that held copies count no more.
+        }
         let id = state.held.through(range.part);
         let fold = &mut self.works.folds[key];
         (fold.sources, fold.outstanding) = (Vec::new(), units.len() as u8);
@@ -331,7 +330,7 @@ impl Owner {
         key: Key<FoldWork>,
         at: At,
         answer: Result<u8, Unanswered>,
-        note: impl FnOnce(&mut super::columns::Held, u8),
+        note: impl FnOnce(&mut Held, u8),
     ) {
         self.works.folds[key].outstanding -= 1;
         match answer {
@@ -360,29 +359,33 @@ impl Owner {
     }
 
     fn end_fold(&mut self, key: Key<FoldWork>, result: Result<(), FoldFailure>) {
-        let (lock, FoldWork { place, range, then, .. }) = self.works.remove_fold(key);
-        match then {
-            Then::Change(change) => return self.change_folded(change, result),
-            Then::Nothing => {
-                let held = &mut self.places[usize::from(place)].held;
-                held.give_back(&range);
-                if let Err(failure) = result {
-                    let pause = match failure {
-                        FoldFailure::NotNow => limits::RETRY,
-                        FoldFailure::Damaged => limits::RESYNC_RETRY,
-                    };
-                    held.retry_at = Some(self.now + pause);
-                }
-                self.unlock(lock, place, range);
-            }
-            Then::Read(read) => {
-                self.unlock(lock, place, range);
-                self.works.reads[read].is_lost = result == Err(FoldFailure::Damaged);
-                let (lock, range) = (self.works.reads.lock_key(read), self.works.reads[read].range);
-                if self.locks.lock(lock, Hold::Read, &[(place, range)]) {
-                    self.reads_waiting.push_back(Reader::Read(read));
-                }
-            }
+        let (lock, FoldWork { place, range, waiter, .. }) = self.works.remove_fold(key);
+        let waiter = waiter.map(|waiter| self.works.of(waiter));
+        if let Some(Work::Change(change)) = waiter {
+            return self.change_folded(change, result);
+        }
+        if let Some(Work::Read(read)) = waiter {
+            self.unlock(lock, place, range);
+            return self.read_folded(read, result);
+        }
+        let held = &mut self.places[usize::from(place)].held;
+        held.give_back(&range);
+        if let Err(failure) = result {
+            let pause = match failure {
+                FoldFailure::NotNow => limits::RETRY,
+                FoldFailure::Damaged => limits::RESYNC_RETRY,
+            };
+            held.retry_at = Some(self.now + pause);
+        }
+        self.unlock(lock, place, range);
+    }
+
+    /// The parity of columns that a read decodes counts all, or cannot be made to now.
+    fn read_folded(&mut self, key: Key<ReadWork>, result: Result<(), FoldFailure>) {
+        self.works.reads[key].is_lost = result == Err(FoldFailure::Damaged);
+        let (lock, ReadWork { place, range, .. }) = (self.works.reads.lock_key(key), &self.works.reads[key]);
+        if self.locks.lock(lock, Hold::Read, &[(*place, *range)]) {
+            self.reads_waiting.push_back(Reader::Read(key));
         }
     }
 
@@ -394,7 +397,7 @@ impl Owner {
         for place in 0..self.places.len() as u16 {
             while self.fold_is_due(place) {
                 let Some(range) = self.places[usize::from(place)].held.take_row() else { break };
-                self.fold(place, range, Then::Nothing);
+                self.fold(place, range, None);
             }
         }
     }
@@ -420,7 +423,7 @@ impl Owner {
     /// When a fold is due next.
     pub(crate) fn folds_wake_at(&self) -> Option<Instant> {
         let fold_after = self.settings.fold_after.unwrap_or_default();
-        let due = |held: &super::columns::Held| match held.retry_at.filter(|at| *at > self.now) {
+        let due = |held: &Held| match held.retry_at.filter(|at| *at > self.now) {
             Some(at) => Some(at),
             None => held.oldest().map(|since| since + fold_after),
         };

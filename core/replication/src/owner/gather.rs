@@ -3,8 +3,8 @@
 //! Who asks holds the range's lock, so that all that is read is of one moment. A member is asked for its own part; where one cannot give
 //! that, as many others are asked as rows have data units, and what is wanted follows from these (`layout::code`).
 
-use super::asked::Data;
 use super::copy::CopyWork;
+use super::data::Data;
 use super::member::At;
 use super::member_set::MemberSet;
 use super::rows::{bytes_in, row_of};

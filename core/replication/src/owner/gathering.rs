@@ -1,7 +1,8 @@
 //! Gathering what stands in a range of some members of rows: whom to ask, and who is told (`gather` has what is known so far).
 
 use super::Owner;
-use super::asked::{Asked, Data, Step, Unanswered};
+use super::asked::{Asked, Step, Unanswered};
+use super::data::Data;
 use super::gather::{Gather, GatherFailure, GatherFor};
 use super::member::{At, Member};
 use crate::locks::Range;

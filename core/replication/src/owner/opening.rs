@@ -5,7 +5,8 @@
 //! that as active components do.
 
 use super::Owner;
-use super::asked::{Asked, Data, Unanswered};
+use super::asked::{Asked, Unanswered};
+use super::data::Data;
 use super::gather::{Found, Gather, GatherFailure, GatherFor};
 use super::happened::Known;
 use super::interface::{End, Event, LeftBecause, LinkChange, Output, Phase};

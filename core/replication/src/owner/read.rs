@@ -1,9 +1,9 @@
 //! Reads: under a shared range lock, with the leases of all that may be active, from one of them.
 
 use super::Owner;
-use super::asked::{Asked, Data, Step, Unanswered};
+use super::asked::{Asked, Step, Unanswered};
 use super::copy::{Holes, Purpose};
-use super::fold::Then;
+use super::data::Data;
 use super::gather::{Found, Gather, GatherFailure, GatherFor};
 use super::interface::{Failure, Leases, LeftBecause, Output, Reply, Token};
 use super::member::{At, Member, OutAs};
@@ -131,7 +131,7 @@ impl Owner {
         let ReadWork { place, range: whole, .. } = self.works.reads[key];
         let lock = self.works.reads.lock_key(key);
         self.unlock(lock, place, whole);
-        self.fold(place, range, Then::Read(key));
+        self.fold(place, range, Some(lock));
     }
 
     /// Whether as many members are active and open as a row has data units.

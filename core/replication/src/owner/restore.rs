@@ -7,7 +7,8 @@
 //! moment nothing has happened: an active component that comes back ends it.
 
 use super::Owner;
-use super::asked::{Asked, Data, Unanswered};
+use super::asked::{Asked, Unanswered};
+use super::data::Data;
 use super::interface::{Event, Output, Phase};
 use super::member::{At, CountedAs, Member, Opened, Wish};
 use super::place::{Place, Restore};

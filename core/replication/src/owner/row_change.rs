@@ -5,7 +5,8 @@
 //! that each of them shows every number, as with copies.
 
 use super::Owner;
-use super::fold::{FoldFailure, Then, positions_of};
+use super::fold::FoldFailure;
+use super::fold_plan::positions_of;
 use super::gather::{Found, Gather, GatherFailure, GatherFor};
 use super::interface::{Failure, Payload};
 use super::member_set::MemberSet;
@@ -61,7 +62,10 @@ impl Owner {
         self.works.changes[key].stage = ChangeStage::Gathering { payload };
         match is_clear || !self.holds(Rule::EvenBeforeChange) {
             true => self.gather_others(key),
-            false => self.fold(place, range, Then::Change(key)),
+            false => {
+                let lock = self.works.changes.lock_key(key);
+                self.fold(place, range, Some(lock));
+            }
         }
     }
 

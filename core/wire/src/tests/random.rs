@@ -134,7 +134,7 @@ fn small_request() -> impl Strategy<Value = Request> {
             9 => Request::Promote {
                 component,
                 epoch,
-                part: 1 + from_part % 4 << 24 | from_part % 1000,
+                part: layer::layered(layer::COPY_FIRST + (from_part % 4) as u8, from_part % 1000),
                 block: 3,
                 count: 1 + from_part as u16 % 200,
                 through: id,
