@@ -55,6 +55,7 @@ impl DiskRecord {
             is_back: false,
             is_paused: false,
             trimmed: 0,
+            followed: self.follows.clone(),
         };
         let transition = self.changed(DiskRecord {
             follows,
@@ -87,15 +88,18 @@ impl DiskRecord {
         self.check_room_to_move(&plan.layout, devices, used_bytes)
     }
 
-    /// Lets a disk that moves move the other way, pause, or go on.
+    /// Lets a disk that moves move the other way, pause, or go on. A disk that moves back has rules of its own from then on, those that it
+    /// had before: the policy that it followed would only begin the move again.
     ///
     /// # Errors
     /// When it does not move.
     pub fn steer_move(&self, is_back: bool, is_paused: bool) -> Result<Transition, Objection> {
         self.expect_active()?;
         let Some(moving) = &self.moving else { return Err(Objection::NotMoving) };
+        let turns_back = is_back && !moving.is_back;
+        let follows = self.follows.clone().filter(|_| !turns_back);
         let moving = Some(Moving { is_back, is_paused, ..moving.clone() });
-        Ok(self.changed(DiskRecord { moving, ..self.clone() }))
+        Ok(self.changed(DiskRecord { moving, follows, ..self.clone() }))
     }
 
     /// Whether all of a disk that moves has come to the side that it moves to.

@@ -68,6 +68,8 @@ pub struct Moving {
     pub is_paused: bool,
     /// See [`replication::Moved`].
     pub trimmed: u64,
+    /// The named policy that the disk followed before, in case that the move cannot begin.
+    pub followed: Option<String>,
 }
 
 /// A larger size, in force once its components exist.

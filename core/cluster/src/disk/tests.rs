@@ -526,7 +526,11 @@ fn a_disk_that_gets_another_layout_has_two_until_all_has_moved() {
         .expect("there is room");
     assert_eq!(begun.create.len(), 4, "3+1 has four members");
     assert_eq!(begun.record.policy, disk.policy, "until all has moved");
-    assert_eq!(begun.record.cancel_growth().expect("it was begun").record.moving, None);
+    let followed =
+        begun.record.moving.clone().map(|moving| Moving { followed: Some("silver".to_owned()), ..moving });
+    let followed = DiskRecord { follows: Some("gold".to_owned()), moving: followed, ..begun.record.clone() };
+    let called_off = followed.cancel_growth().expect("it was begun").record;
+    assert_eq!((called_off.moving, called_off.follows.as_deref()), (None, Some("silver")), "as before");
     let two = begun.record.finish_growth().expect("all are made").record;
     let old = disk.layout.place_count();
     assert_eq!((two.layout.boundary(), two.layout.place_count()), (Some(0), old + 1));
