@@ -67,8 +67,8 @@ pub fn following(
         };
     }
     if disk.needs_move(policy) {
-        return match disk.check_move(policy, devices, used_bytes) {
-            Ok(()) => Following::Waiting(None),
+        return match disk.plan_move(policy, devices, used_bytes) {
+            Ok(_) => Following::Waiting(None),
             Err(objection) => Following::Refused(objection.to_string()),
         };
     }

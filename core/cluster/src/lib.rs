@@ -45,8 +45,8 @@ pub use compliance::{Compliance, compliance};
 pub use device::{DeviceRecord, DeviceState, Leaving};
 pub use disk::life::NewDisk;
 pub use disk::{
-    Disagreement, DiskRecord, DiskState, Growth, Incoming, Moving, Nodes, Objection, Reason, StandIn,
-    Transition,
+    Disagreement, DiskRecord, DiskState, Growth, Incoming, MovePlan, MoveRoom, Moving, Nodes, Objection,
+    Reason, StandIn, Transition,
 };
 pub use domains::{SharedDomain, shared_domains};
 pub use following::{Following, following};
@@ -69,5 +69,5 @@ pub use slow::{Effort, Pace, Slow, SlowWatch};
 pub use stand_ins::StandIns;
 pub use status::{Condition, Known, condition, explain_disk, without_room};
 pub use view::{Ground, View, component_counts, group_name};
-pub use what_if::{Evens, Forecast, HostSpace, NewHost, Outlook, Question, hosts_of_domain, what_if};
+pub use what_if::{Change, Evens, Forecast, HostSpace, NewHost, Outlook, Question, hosts_of_domain, what_if};
 pub use words::UNKNOWN_TIME;

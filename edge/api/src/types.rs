@@ -45,7 +45,7 @@ pub use settings::{BalanceMode, SettingsView};
 pub use space::{HostShareView, SpaceView};
 pub use support::{SupportFile, SupportView};
 pub use versions::{HostVersionsView, VersionsView};
-pub use what_if::{AddHost, ForecastView, HostSpaceView, OutlookView, SetPolicy, WhatIf};
+pub use what_if::{AddHost, ForecastView, HostSpaceView, MoveRoomView, OutlookView, SetPolicy, WhatIf};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

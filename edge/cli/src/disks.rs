@@ -73,7 +73,7 @@ pub enum DiskCommand {
     /// policy. Limits, read locality, checksums and reservations change at once. With `failures_to_tolerate`, copies of a mirrored disk are added
     /// or removed. With `method`, `stripes`, or `failures_to_tolerate` of a disk with parity, what the disk holds is moved into another
     /// layout in the background; `drystone disk show` tells how far it is, and `move` has it pause, go on, or move back. A disk that moves
-    /// back follows its named policy no more.
+    /// back follows its named policy no more. `drystone what-if set-policy` says what a move copies.
     Set {
         /// Name or id of the disk.
         name: String,
