@@ -273,6 +273,11 @@ async fn set(shell: &mut Shell<'_>, name: &str, settings: &[String]) -> Result<(
                 let hosts = if share { "several hosts" } else { "one host" };
                 format!("{hosts} at a time may have {} from now on", summary.name)
             }
+            (None, None) if summary.moving.is_some() => format!(
+                "{} moves into another layout: {}",
+                summary.name,
+                summary.under_way.clone().unwrap_or_default()
+            ),
             (None, None) => match &summary.follows {
                 Some(policy) => format!("{} follows policy {policy}: {}", summary.name, summary.policy),
                 None => format!("{} has the policy {}", summary.name, summary.policy),

@@ -7,12 +7,15 @@ use crate::compliance::differences;
 use crate::disk::{DiskRecord, DiskState, Reason};
 use crate::domains::{self, SharedDomain};
 use crate::ground::device_name;
-use crate::limits::RESYNC_STUCK_AFTER;
+use crate::limits::{MOVE_PAUSED_AFTER, MOVE_STUCK_AFTER, RESYNC_STUCK_AFTER};
+use crate::moves::Hindrance;
 use crate::repair::{NOT_REPLACED, Slot};
+use crate::standstill::standstill;
 use crate::status::{Condition, Known, condition, explain_disk, waits_for};
 use crate::view::{Ground, View};
 use crate::words::{ago, components, listed};
 use base::ComponentId;
+use base::units::format_bytes;
 use replication::{Member, Standing};
 use std::collections::BTreeSet;
 
@@ -30,6 +33,7 @@ pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Findi
                 blocked(around, disk, &sharing, found);
                 shared(view, around, disk, &sharing, found);
                 debts(view, disk, around, found);
+                moving(view, around, disk, found);
             }
         }
     }
@@ -231,6 +235,60 @@ fn shared(
             listed(&domains.iter().map(one).collect::<Vec<_>>())
         ),
         remedy,
+    });
+}
+
+/// Moves into another layout that stand still, or that somebody paused and may have forgotten.
+fn moving(view: &View, around: &Surroundings<'_>, disk: &DiskRecord, found: &mut Vec<Finding>) {
+    let (Some(moving), Some(status)) = (&disk.moving, view.moves.get(&disk.id)) else { return };
+    let still = around.now.since(status.still_since);
+    let turn = if moving.is_back { "on" } else { "back" };
+    let (moved, all) = disk.moved_bytes().expect("it moves");
+    let progress = format!("{} of {} moved", format_bytes(moved), format_bytes(all));
+    let since = ago(around.now, status.still_since);
+    if moving.is_paused {
+        if still >= MOVE_PAUSED_AFTER {
+            found.push(Finding {
+                code: Code::MovePaused,
+                severity: Severity::Notice,
+                subject: Subject::Disk(disk.id),
+                cause: format!(
+                    "the move of {} into another layout is paused for {since}, {progress}",
+                    disk.name
+                ),
+                remedy: format!(
+                    "`drystone disk set {0} move resume`, or `drystone disk set {0} move {turn}`",
+                    disk.name
+                ),
+            });
+        }
+        return;
+    }
+    let patience = match status.hindrance {
+        Some(Hindrance::NoSpace | Hindrance::Damaged) => RESYNC_STUCK_AFTER,
+        Some(Hindrance::AwaitsComponent) | None => MOVE_STUCK_AFTER,
+    };
+    if still < patience {
+        return;
+    }
+    let way_out = match status.hindrance {
+        Some(Hindrance::NoSpace) => "free space on these devices or add devices",
+        Some(Hindrance::Damaged) => "write the damaged blocks again, in the guest or from a backup",
+        Some(Hindrance::AwaitsComponent) => {
+            "bring the missing components back, or wait until they are rebuilt"
+        }
+        None => "see whether the owner's host and the devices of the disk answer",
+    };
+    let why = standstill(view, disk, around.now).map_or_else(String::new, |why| format!(": {why}"));
+    found.push(Finding {
+        code: Code::MoveStuck,
+        severity: Severity::Warning,
+        subject: Subject::Disk(disk.id),
+        cause: format!(
+            "the move of {} into another layout stands still for {since}, {progress}{why}",
+            disk.name
+        ),
+        remedy: format!("{way_out}; or `drystone disk set {} move {turn}`", disk.name),
     });
 }
 
