@@ -6,6 +6,7 @@
 
 use crate::disk::{DiskRecord, DiskState};
 use crate::domains;
+use crate::moves::MovesUnderWay;
 use crate::standstill::standstill;
 use crate::status::{Condition, Known, condition, missing};
 use crate::view::View;
@@ -44,8 +45,13 @@ impl Compliance {
     }
 }
 
-/// Whether a disk is as its policy says; nothing while it is made or deleted.
-pub fn compliance(view: &View, disk: &DiskRecord, known: &Known<'_>) -> Option<Compliance> {
+/// Whether a disk is as its policy says, while these moves are under way; nothing while it is made or deleted.
+pub fn compliance(
+    view: &View,
+    disk: &DiskRecord,
+    known: &Known<'_>,
+    moves: &MovesUnderWay,
+) -> Option<Compliance> {
     if disk.state != DiskState::Active {
         return None;
     }
@@ -67,6 +73,7 @@ pub fn compliance(view: &View, disk: &DiskRecord, known: &Known<'_>) -> Option<C
         lacks.push("copies share a fault domain".to_owned());
     }
     lacks.extend(differences(view, disk));
+    lacks.extend(waits_for_moves(view, disk, moves));
     comes |= disk.growth.is_some();
     if let Some(moved) = moved(view, disk, known).filter(|_| lacks.is_empty()) {
         return Some(Compliance::Moving(moved));
@@ -93,6 +100,13 @@ fn moved(view: &View, disk: &DiskRecord, known: &Known<'_>) -> Option<String> {
         None => String::new(),
     };
     Some(format!("{percent} % of it moved{rest}"))
+}
+
+/// Why a disk that follows a named policy does not begin to move into the layout that the policy asks for; none where it may begin, or
+/// need not.
+pub(crate) fn waits_for_moves(view: &View, disk: &DiskRecord, moves: &MovesUnderWay) -> Option<String> {
+    let policy = view.followed(disk).filter(|_| disk.moving.is_none())?;
+    if disk.needs_move(policy) { moves.bound_on(disk) } else { None }
 }
 
 /// The rules in which a disk is not as the named policy that it follows says, and does not move to be.

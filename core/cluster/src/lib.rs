@@ -62,7 +62,7 @@ pub use levels::{Level, Levels, Raise, RecordLevels, TooEarly};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};
 pub use maintenance::{Assessment, Fate, Progress, Touched, assess, assess_device, emptying, progress};
 pub use members::{Hosts, MEMBERS, MemberStep, Seat, next_member_step};
-pub use moves::{Hindrance, MoveStatus, MoveWatch};
+pub use moves::{Hindrance, MoveStatus, MoveWatch, MovesUnderWay};
 pub use orphans::{Listed, Orphans, orphans};
 pub use rebuild::{Kept, Obstacle, Rebuilt, Restored, Testimony, Unproven, rebuild};
 pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};

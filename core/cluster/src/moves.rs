@@ -1,10 +1,11 @@
-//! Moves of disks into another layout, as seen from outside: what their owners report, and since when they stand still
-//! (docs/design/0041).
+//! Moves of disks into another layout, as seen from outside: what their owners report, since when they stand still, and how many may be
+//! under way (docs/design/0041).
 //!
-//! Data alone: `standstill` puts them into words. Must never decide where a component stands.
+//! Data and counts alone: `standstill` puts them into words. Must never decide where a component stands.
 
-use crate::disk::DiskRecord;
-use base::{DiskId, Instant};
+use crate::disk::{DiskRecord, DiskState};
+use crate::limits::{MOVES_MAX, MOVES_PER_HOST_MAX};
+use base::{DiskId, HostId, Instant};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -95,11 +96,55 @@ impl MoveWatch {
     }
 }
 
+/// Counts moves under way. A paused move does not count: it may stay paused for as long as people like.
+#[derive(Debug, Clone, Default)]
+pub struct MovesUnderWay {
+    total: usize,
+    of_host: BTreeMap<HostId, usize>,
+}
+
+impl MovesUnderWay {
+    /// The moves of these disks.
+    pub fn of<'a>(disks: impl Iterator<Item = &'a DiskRecord>) -> MovesUnderWay {
+        let mut all = MovesUnderWay::default();
+        let is_under_way = |disk: &&DiskRecord| {
+            disk.state == DiskState::Active && disk.moving.as_ref().is_some_and(|moving| !moving.is_paused)
+        };
+        disks.filter(is_under_way).for_each(|disk| all.add(disk));
+        all
+    }
+
+    /// Counts one more.
+    pub fn add(&mut self, disk: &DiskRecord) {
+        self.total += 1;
+        if let Some(owner) = disk.roster.owner {
+            *self.of_host.entry(owner.node.host).or_default() += 1;
+        }
+    }
+
+    /// Why a disk that follows a named policy does not begin to move yet; none if it may begin.
+    pub fn bound_on(&self, disk: &DiskRecord) -> Option<String> {
+        let host = disk.roster.owner.map(|owner| owner.node.host);
+        let of_host = host.and_then(|host| self.of_host.get(&host)).copied().unwrap_or(0);
+        let wait = "it waits for other moves";
+        match () {
+            () if self.total >= MOVES_MAX => {
+                Some(format!("{wait}: {} are under way, at most {MOVES_MAX} at once", self.total))
+            }
+            () if of_host >= MOVES_PER_HOST_MAX => Some(format!(
+                "{wait}: {of_host} are under way on the host that owns it, at most {MOVES_PER_HOST_MAX} at once"
+            )),
+            () => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{at, cluster, policy};
+    use crate::testing::{at, cluster, node, policy};
     use crate::view::View;
+    use replication::OwnedBy;
 
     /// Disks 1 to `count` of a cluster; the first `moving` of them move into rows with parity.
     fn moving(count: u128, moving: u128) -> View {
@@ -131,6 +176,35 @@ mod tests {
         let paused = view.disk(1).steer_move(false, true).expect("it moves").record;
         view.disks.insert(DiskId(1), paused);
         assert_eq!(since(50, &view.disks, &BTreeMap::new()), (at(50), None));
+    }
+
+    #[test]
+    fn moves_are_bounded_by_host_and_in_all() {
+        let mut view = moving(18, 17);
+        let bound = |view: &View| MovesUnderWay::of(view.disks.values()).bound_on(view.disk(18));
+        assert!(bound(&view).is_some_and(|why| why.contains("at most 16 at once")), "{:?}", bound(&view));
+        for id in 1..=17 {
+            let owner = OwnedBy { node: node(id % 5 + 1), incarnation: 1 };
+            view.disks.get_mut(&DiskId(id)).expect("it is there").roster.owner = Some(owner);
+            if id > 9 {
+                let paused = view.disk(id).steer_move(false, true).expect("it moves").record;
+                view.disks.insert(DiskId(id), paused);
+            }
+        }
+        assert_eq!(bound(&view), None, "one of each host but host 1, and paused ones do not count");
+        for id in 1..=4 {
+            let owner = OwnedBy { node: node(1), incarnation: 1 };
+            view.disks.get_mut(&DiskId(id)).expect("it is there").roster.owner = Some(owner);
+        }
+        assert!(
+            bound(&view).is_some_and(|why| why.contains("host that owns it, at most 4")),
+            "{:?}",
+            bound(&view)
+        );
+        let mut counted = MovesUnderWay::default();
+        assert_eq!(counted.bound_on(view.disk(18)), None);
+        (0..4).for_each(|_| counted.add(view.disk(18)));
+        assert!(counted.bound_on(view.disk(18)).is_some());
     }
 
     #[test]

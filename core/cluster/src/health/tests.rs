@@ -384,6 +384,29 @@ fn move_stuck_and_paused() {
 }
 
 #[test]
+fn a_disk_that_waits_for_other_moves_is_a_notice() {
+    let mut view = well();
+    let gold: placement::Policy = "method=parity,stripes=1".parse().unwrap();
+    view.policies.insert("gold".to_owned(), gold);
+    view.disks.get_mut(&DiskId(1)).unwrap().follows = Some("gold".to_owned());
+    let of = |view: &View| {
+        let found = find(view, Directory::Reachable, &[NOW]);
+        let found = found.into_iter().find(|one| one.code == Code::PlacementDebt).unwrap();
+        (found.severity, found.cause)
+    };
+    assert_eq!(of(&view).0, Severity::Warning);
+    let owner = view.disk(1).roster.owner;
+    for id in 11..=14 {
+        view.add_disk(id, "default,stripes=1");
+        view.disks.get_mut(&DiskId(id)).unwrap().roster.owner = owner;
+        view.begin_move(DiskId(id), &gold);
+    }
+    let (severity, cause) = of(&view);
+    assert_eq!(severity, Severity::Notice);
+    assert!(cause.contains("it waits for other moves: 4 are under way"), "{cause}");
+}
+
+#[test]
 fn directory_unreachable() {
     let found = find(&well(), Directory::Unreachable { since: at(NOW - 90) }, &[]);
     assert_eq!(found.iter().map(|one| one.code).collect::<Vec<_>>(), [Code::DirectoryUnreachable]);

@@ -3,7 +3,7 @@
 use super::{Cluster, Locals};
 use ::cluster::{
     Absence, Code, Compliance, Condition, DiskRecord, Finding, Holder, Known, Lifespan, Liveness,
-    Maintenance, Provisioned, Reason, Subject, Surroundings, UNKNOWN_TIME, condition,
+    Maintenance, MovesUnderWay, Provisioned, Reason, Subject, Surroundings, UNKNOWN_TIME, condition,
     explain_disk, explain_move, findings, progress, standstill,
 };
 use api::types::{BalanceView, MoveView, ReplicationView};
@@ -113,10 +113,11 @@ impl Cluster {
     pub fn compliance(&self) -> BTreeMap<DiskId, Compliance> {
         let keeper = self.keeper();
         let (facts, known) = (&keeper.facts, keeper.known());
+        let moves = MovesUnderWay::of(facts.disks.values());
         let found = facts
             .disks
             .values()
-            .filter_map(|disk| Some((disk.id, ::cluster::compliance(facts, disk, &known)?)));
+            .filter_map(|disk| Some((disk.id, ::cluster::compliance(facts, disk, &known, &moves)?)));
         found.collect()
     }
 
