@@ -6,8 +6,9 @@
 
 use crate::disk::{DiskRecord, DiskState};
 use crate::domains;
-use crate::health::surroundings::Directory;
-use crate::status::{Condition, condition, missing};
+use crate::moves::MovesUnderWay;
+use crate::standstill::standstill;
+use crate::status::{Condition, Known, condition, missing};
 use crate::view::View;
 use crate::words::components;
 use placement::{Debt, Policy};
@@ -44,13 +45,18 @@ impl Compliance {
     }
 }
 
-/// Whether a disk is as its policy says; nothing while it is made or deleted.
-pub fn compliance(view: &View, disk: &DiskRecord, directory: Directory) -> Option<Compliance> {
+/// Whether a disk is as its policy says, while these moves are under way; nothing while it is made or deleted.
+pub fn compliance(
+    view: &View,
+    disk: &DiskRecord,
+    known: &Known<'_>,
+    moves: &MovesUnderWay,
+) -> Option<Compliance> {
     if disk.state != DiskState::Active {
         return None;
     }
     let (mut lacks, mut comes) = (Vec::new(), !disk.incoming.is_empty());
-    match condition(view, disk, directory) {
+    match condition(view, disk, known.directory) {
         Condition::Whole => {}
         Condition::Inaccessible => lacks.push("it cannot be used".to_owned()),
         Condition::Reduced => {
@@ -67,10 +73,10 @@ pub fn compliance(view: &View, disk: &DiskRecord, directory: Directory) -> Optio
         lacks.push("copies share a fault domain".to_owned());
     }
     lacks.extend(differences(view, disk));
+    lacks.extend(waits_for_moves(view, disk, moves));
     comes |= disk.growth.is_some();
-    if let Some((moved, all)) = disk.moved_bytes().filter(|_| lacks.is_empty()) {
-        let percent = (u128::from(moved) * 100).checked_div(u128::from(all)).unwrap_or(0);
-        return Some(Compliance::Moving(format!("{percent} % of it moved")));
+    if let Some(moved) = moved(view, disk, known).filter(|_| lacks.is_empty()) {
+        return Some(Compliance::Moving(moved));
     }
     Some(match (lacks.is_empty(), comes) {
         (false, _) => Compliance::NotCompliant(lacks),
@@ -83,12 +89,34 @@ pub fn compliance(view: &View, disk: &DiskRecord, directory: Directory) -> Optio
     })
 }
 
-/// The rules in which a disk is not as the named policy that it follows says.
+/// How much of a disk that moves has moved, and whether it goes on.
+fn moved(view: &View, disk: &DiskRecord, known: &Known<'_>) -> Option<String> {
+    let (moved, all) = disk.moved_bytes()?;
+    let percent = (u128::from(moved) * 100).checked_div(u128::from(all)).unwrap_or(0);
+    let is_paused = disk.moving.as_ref().is_some_and(|moving| moving.is_paused);
+    let rest = match standstill(view, disk, known.now) {
+        Some(why) => format!(", stands still: {why}"),
+        None if is_paused => ", paused".to_owned(),
+        None => String::new(),
+    };
+    Some(format!("{percent} % of it moved{rest}"))
+}
+
+/// Why a disk that follows a named policy does not begin to move into the layout that the policy asks for; none where it may begin, or
+/// need not.
+pub(crate) fn waits_for_moves(view: &View, disk: &DiskRecord, moves: &MovesUnderWay) -> Option<String> {
+    let policy = view.followed(disk).filter(|_| disk.moving.is_none())?;
+    if disk.needs_move(policy) { moves.bound_on(disk) } else { None }
+}
+
+/// The rules in which a disk is not as the named policy that it follows says, and does not move to be.
 pub(crate) fn differences(view: &View, disk: &DiskRecord) -> Vec<String> {
     let (Some(policy), Some(name)) = (view.followed(disk), &disk.follows) else { return Vec::new() };
+    let moves_to = disk.moving.as_ref().filter(|moving| !moving.is_back).map(|moving| &moving.policy);
+    let has = moves_to.unwrap_or(&disk.policy);
     let value = |policy: &Policy, rule| policy.get(rule).unwrap_or_default();
-    let differs = policy.differences(&disk.policy).map(|rule| {
-        let (wanted, got) = (value(policy, rule.name), value(&disk.policy, rule.name));
+    let differs = policy.differences(has).map(|rule| {
+        let (wanted, got) = (value(policy, rule.name), value(has, rule.name));
         format!("policy {name} asks for {}={wanted}, the disk has {got}", rule.name)
     });
     differs.collect()

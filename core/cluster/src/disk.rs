@@ -27,7 +27,7 @@ use replication::{InRows, Member, Moved, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::NewComponent;
 
-pub use parts::{DiskState, Growth, Incoming, Moving, Reason, StandIn};
+pub use parts::{DiskState, Growth, Incoming, MovePlan, MoveRoom, Moving, Reason, StandIn};
 
 /// The node that serves each device.
 pub type Nodes = BTreeMap<DeviceId, NodeId>;

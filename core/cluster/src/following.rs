@@ -4,6 +4,7 @@
 //! [`Following::Waiting`] is changed by the next attempt, or gets its copies from repairs; what is refused needs people.
 
 use crate::disk::{DiskRecord, DiskState};
+use crate::moves::MovesUnderWay;
 use placement::{DeviceSpace, Policy};
 
 /// How far a disk is with its named policy.
@@ -15,6 +16,8 @@ pub enum Following {
     Moving,
     /// It gets them next. Or it has them, and lacks copies that have not begun to come: what it lacks.
     Waiting(Option<String>),
+    /// It has to move into another layout, and as many disks as may move at once do; why it waits.
+    Queued(String),
     /// It does not get them; why.
     Refused(String),
 }
@@ -25,7 +28,7 @@ impl Following {
         match self {
             Following::Done => "done",
             Following::Moving => "moving",
-            Following::Waiting(_) => "waiting",
+            Following::Waiting(_) | Following::Queued(_) => "waiting",
             Following::Refused(_) => "refused",
         }
     }
@@ -33,20 +36,21 @@ impl Following {
     /// Why it is refused, or what it lacks.
     pub fn cause(&self) -> Option<&str> {
         match self {
-            Following::Refused(cause) => Some(cause),
+            Following::Refused(cause) | Following::Queued(cause) => Some(cause),
             Following::Waiting(lacks) => lacks.as_deref(),
             Following::Done | Following::Moving => None,
         }
     }
 }
 
-/// How far a disk is with the rules of the policy that it follows. `devices` and
+/// How far a disk is with the rules of the policy that it follows, while these moves are under way. `devices` and
 /// `used_bytes` as for [`DiskRecord::change_rules`].
 pub fn following(
     disk: &DiskRecord,
     policy: &Policy,
     devices: &[DeviceSpace],
     used_bytes: &[u64],
+    moves: &MovesUnderWay,
 ) -> Following {
     match disk.state {
         DiskState::Creating | DiskState::Deleting => return Following::Waiting(None),
@@ -67,8 +71,11 @@ pub fn following(
         };
     }
     if disk.needs_move(policy) {
-        return match disk.check_move(policy, devices, used_bytes) {
-            Ok(()) => Following::Waiting(None),
+        if let Some(why) = moves.bound_on(disk) {
+            return Following::Queued(why);
+        }
+        return match disk.plan_move(policy, devices, used_bytes) {
+            Ok(_) => Following::Waiting(None),
             Err(objection) => Following::Refused(objection.to_string()),
         };
     }

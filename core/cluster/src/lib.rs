@@ -3,10 +3,10 @@
 //! [`DiskRecord`] and [`HostRecord`] are what the directory holds; every transition gives the next record and the
 //! orders for nodes. [`Attendance`] says which hosts are alive. [`Repairs`] decides what is replaced and when,
 //! [`StandIns`] which components stand in for missing ones, [`SlowWatch`] which devices are to be emptied, [`assess`]
-//! what maintenance of a host would do, [`Balancer`] what moves to rebalance devices, [`findings`] what is wrong,
-//! [`what_if`] what would become of the cluster, [`enter`] at which host a disk is attached. All are pure and
-//! deterministic: nodes that see the same [`View`] come to the same decisions. Relies on `layout`, `placement`,
-//! `wire` and `replication`. Must never perform a transaction or read a clock.
+//! what maintenance of a host would do, [`Balancer`] what moves to rebalance devices, [`standstill`] why a disk stops on
+//! its way into another layout, [`findings`] what is wrong, [`what_if`] what would become of the cluster, [`enter`] at
+//! which host a disk is attached. All are pure and deterministic: nodes that see the same [`View`] come to the same
+//! decisions. Relies on `layout`, `placement`, `wire` and `replication`. Must never perform a transaction or read a clock.
 
 mod adopt;
 mod attaching;
@@ -24,6 +24,7 @@ pub mod limits;
 mod liveness;
 mod maintenance;
 mod members;
+mod moves;
 mod orphans;
 mod rebuild;
 mod repair;
@@ -31,6 +32,7 @@ mod resync;
 mod room;
 mod slow;
 mod stand_ins;
+mod standstill;
 mod status;
 #[cfg(test)]
 mod testing;
@@ -45,8 +47,8 @@ pub use compliance::{Compliance, compliance};
 pub use device::{DeviceRecord, DeviceState, Leaving};
 pub use disk::life::NewDisk;
 pub use disk::{
-    Disagreement, DiskRecord, DiskState, Growth, Incoming, Moving, Nodes, Objection, Reason, StandIn,
-    Transition,
+    Disagreement, DiskRecord, DiskState, Growth, Incoming, MovePlan, MoveRoom, Moving, Nodes, Objection,
+    Reason, StandIn, Transition,
 };
 pub use domains::{SharedDomain, shared_domains};
 pub use following::{Following, following};
@@ -60,6 +62,7 @@ pub use levels::{Level, Levels, Raise, RecordLevels, TooEarly};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};
 pub use maintenance::{Assessment, Fate, Progress, Touched, assess, assess_device, emptying, progress};
 pub use members::{Hosts, MEMBERS, MemberStep, Seat, next_member_step};
+pub use moves::{Hindrance, MoveStatus, MoveWatch, MovesUnderWay};
 pub use orphans::{Listed, Orphans, orphans};
 pub use rebuild::{Kept, Obstacle, Rebuilt, Restored, Testimony, Unproven, rebuild};
 pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};
@@ -67,7 +70,8 @@ pub use resync::{Motive, Resync, resyncs};
 pub use room::RoomWatch;
 pub use slow::{Effort, Pace, Slow, SlowWatch};
 pub use stand_ins::StandIns;
+pub use standstill::{explain_move, standstill};
 pub use status::{Condition, Known, condition, explain_disk, without_room};
 pub use view::{Ground, View, component_counts, group_name};
-pub use what_if::{Evens, Forecast, HostSpace, NewHost, Outlook, Question, hosts_of_domain, what_if};
+pub use what_if::{Change, Evens, Forecast, HostSpace, NewHost, Outlook, Question, hosts_of_domain, what_if};
 pub use words::UNKNOWN_TIME;

@@ -109,6 +109,19 @@ pub const AUTHORITY_CRITICAL: u32 = 3;
 /// How long a resync may copy nothing before it counts as stuck: far longer than a retry (5 s) and a slow device take.
 pub const RESYNC_STUCK_AFTER: Duration = Duration::from_secs(5 * 60);
 
+/// Disks that begin to move into another layout with a named policy while this many of the cluster move: as many as components are
+/// filled at once (docs/design/0041). Whoever changes a single disk is not bound by it.
+pub const MOVES_MAX: usize = 16;
+
+/// The same of the disks that one host owns: their moves share the pace of its copies.
+pub const MOVES_PER_HOST_MAX: usize = 4;
+
+/// How long a move may stand still before it counts as stuck: longer than a host is serviced or a component is rebuilt, mostly.
+pub const MOVE_STUCK_AFTER: Duration = Duration::from_secs(60 * 60);
+
+/// How long a move may be paused before it is reported: people may have forgotten it.
+pub const MOVE_PAUSED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// How much room a full device has to gain before components that wait for it are tried again at once: 16 extents, so
 /// that guests that trim and write a little do not start a search each second.
 pub const ROOM_NOTICED: u64 = 16 * base::units::EXTENT_SIZE;
@@ -122,6 +135,8 @@ pub const NAMED_MAX: usize = 4;
 const _: () = assert!(PLACE_MEMBERS_MAX == 2 * layout::limits::COPIES_MAX);
 const _: () = assert!(HEARTBEAT_SILENCE.as_millis() < AWAY_AFTER.as_millis());
 const _: () = assert!(HEARTBEAT_SILENCE.as_millis() < STEADY_AFTER.as_millis());
+const _: () =
+    assert!(MOVES_PER_HOST_MAX <= MOVES_MAX && RESYNC_STUCK_AFTER.as_secs() < MOVE_STUCK_AFTER.as_secs());
 const _: () = assert!(REPLACEMENTS_PER_HOST_MAX <= REPLACEMENTS_MAX);
 const _: () = assert!(AWAY_AFTER.as_millis() < LINK_DOWN_AFTER.as_millis());
 const _: () = assert!(SPACE_LOW < SPACE_CRITICAL);

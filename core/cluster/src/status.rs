@@ -219,14 +219,17 @@ fn filled(view: &View, disk: &DiskRecord, pace: Option<u64>) -> Option<String> {
     }
     let targets = listed(&targets.into_iter().collect::<Vec<_>>());
     let when = match pace.filter(|pace| *pace > 0) {
-        Some(pace) => {
-            let time = duration(Duration::from_secs(left.div_ceil(pace)));
-            format!("done in about {time} at {}/s", format_bytes(pace))
-        }
+        Some(pace) => left_at(left, pace),
         None if is_begun => "being copied".to_owned(),
         None => "nothing is copied at the moment".to_owned(),
     };
     Some(format!("{} left to copy to {targets}, {when}", format_bytes(left)))
+}
+
+/// How long it takes to copy what is left at a pace of some bytes a second.
+pub(crate) fn left_at(left: u64, pace: u64) -> String {
+    let time = duration(Duration::from_secs(left.div_ceil(pace)));
+    format!("done in about {time} at {}/s", format_bytes(pace))
 }
 
 /// The next step for missing components that are not being filled.

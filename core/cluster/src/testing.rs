@@ -106,6 +106,25 @@ impl View {
         record
     }
 
+    /// Has a disk move into the layout that a policy asks for: all components are made, and nothing has moved yet.
+    pub(crate) fn begin_move(&mut self, id: DiskId, policy: &Policy) {
+        let (disk, spaces) = (&self.disks[&id], self.spaces());
+        let mut ids = counting_from(id.0 as u64 * 100 + 50);
+        let begun =
+            disk.begin_move(policy, disk.follows.clone(), &spaces, self.used(id), &self.nodes(), &mut ids, 1);
+        let two = begun.expect("there is room").record.finish_growth().expect("all are made").record;
+        self.disks.insert(id, two);
+    }
+
+    /// Takes the boundary of a disk on, as its owner does.
+    pub(crate) fn advance_move(&mut self, id: DiskId, boundary: u64) {
+        let disk = &self.disks[&id];
+        let moving = disk.roster.moving.map(|moved| replication::Moved { boundary, ..moved });
+        let roster = replication::Roster { moving, ..disk.roster.clone() };
+        let next = disk.with_roster(&roster).expect("it moves").record;
+        self.disks.insert(id, next);
+    }
+
     /// The test's disk of a number.
     pub(crate) fn disk(&self, id: u128) -> &DiskRecord {
         &self.disks[&DiskId(id)]

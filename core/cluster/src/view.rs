@@ -4,6 +4,7 @@ use crate::device::{DeviceRecord, DeviceState};
 use crate::disk::{DiskRecord, Nodes};
 use crate::host::{HostRecord, Maintenance};
 use crate::liveness::Liveness;
+use crate::moves::MoveStatus;
 use base::{ComponentId, DeviceId, DiskId, GroupId, HostId, Instant};
 use layout::Component;
 use placement::{DeviceSpace, FaultDomain, Policy};
@@ -27,6 +28,8 @@ pub struct View {
     pub returning: BTreeSet<HostId>,
     /// Reports of owners about their disks, where known.
     pub owners: BTreeMap<DiskId, OwnerState>,
+    /// Moves of disks into another layout.
+    pub moves: BTreeMap<DiskId, MoveStatus>,
     /// The named policies that people made.
     pub policies: BTreeMap<String, Policy>,
 }

@@ -11,17 +11,18 @@ mod new_host;
 mod verdict;
 
 use crate::device::{DeviceRecord, DeviceState};
+use crate::disk::MoveRoom;
 use crate::ground::device_name;
 use crate::host::HostRecord;
 use crate::liveness::{Absence, Liveness};
 use crate::status::{Condition, conditions};
 use crate::view::View;
-use base::{DiskId, Instant};
+use base::{DeviceId, DiskId, Instant};
 pub use domain::hosts_of_domain;
-pub use forecast::{Evens, Forecast, HostSpace, Outlook, Question};
+pub use forecast::{Change, Evens, Forecast, HostSpace, Outlook, Question};
 use future::Future;
 pub use new_host::NewHost;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Answers a question. Hosts that are away count as staying away, and incoming components as arriving. The same
 /// arguments give the same answer.
@@ -44,29 +45,29 @@ pub fn what_if(view: &View, question: &Question, evens: Evens, now: Instant, see
     let at_once = conditions(&start);
     let evens = if matches!(question, Question::AddHost(_)) { evens } else { Evens::Nothing };
     let mut future = Future::new(start, now, seed);
-    let mut changed: Vec<DiskId> = Vec::new();
+    let mut changes: BTreeMap<DiskId, Change> = BTreeMap::new();
     if let Question::SetPolicy { disks, policy } = question {
-        for disk in disks {
-            match future.set_policy(*disk, policy) {
-                Ok(()) => changed.push(*disk),
-                Err(why) => lacks.entry(*disk).or_default().push(why),
-            }
-        }
+        // The smallest first, as disks that follow a named policy.
+        let mut disks = disks.clone();
+        disks.sort_by_key(|id| (view.disks.get(id).map(|disk| disk.size), *id));
+        changes.extend(disks.into_iter().map(|disk| (disk, future.set_policy(disk, policy))));
     }
     future.unfold(evens);
-    for disk in changed {
-        lacks.entry(disk).or_default().extend(future.owed(disk));
+    for (disk, change) in &changes {
+        let lacks = lacks.entry(*disk).or_default();
+        match change {
+            Change::Refused(why) => lacks.push(why.clone()),
+            Change::Done | Change::AtOnce | Change::Moves(_) => lacks.extend(future.owed(*disk)),
+        }
     }
     for (disk, cause) in future.refused() {
         lacks.entry(disk).or_default().push(cause);
     }
-    let asked: BTreeSet<DiskId> = match question {
-        Question::SetPolicy { disks, .. } => disks.iter().copied().collect(),
-        Question::LoseHosts(_) | Question::AddHost(_) => BTreeSet::new(),
-    };
-    let outlooks = outlooks(view, &at_once, &mut future, lacks, &asked);
-    let targets = outlooks.iter().flat_map(|one| one.targets.keys());
-    let device_names = targets.map(|id| (*id, device_name(&future.view, *id))).collect();
+    let move_rooms = move_rooms(view, changes.values());
+    let outlooks = outlooks(view, &at_once, &mut future, lacks, changes);
+    let targets = outlooks.iter().flat_map(|one| one.targets.keys().copied());
+    let targets = targets.chain(move_rooms.iter().map(|room| room.device));
+    let device_names = targets.map(|id| (id, device_name(&future.view, id))).collect();
     let mut forecast = Forecast {
         before: space(view),
         after: space(&future.view),
@@ -74,6 +75,7 @@ pub fn what_if(view: &View, question: &Question, evens: Evens, now: Instant, see
         bytes_to_copy: future.bytes_to_copy,
         bytes_to_even: future.bytes_to_even,
         bytes_freed: future.bytes_freed,
+        move_rooms,
         device_names,
         verdict: String::new(),
     };
@@ -84,13 +86,31 @@ pub fn what_if(view: &View, question: &Question, evens: Evens, now: Instant, see
     forecast
 }
 
+/// What moves use of each device: of several disks that move one after the other, the most.
+fn move_rooms<'a>(view: &View, changes: impl Iterator<Item = &'a Change>) -> Vec<MoveRoom> {
+    let mut rooms: BTreeMap<DeviceId, MoveRoom> = BTreeMap::new();
+    let plans = changes.filter_map(|change| match change {
+        Change::Moves(plan) => Some(plan),
+        Change::Done | Change::AtOnce | Change::Refused(_) => None,
+    });
+    for one in plans.flat_map(|plan| &plan.devices) {
+        let room = rooms.entry(one.device).or_insert(*one);
+        room.peak_bytes = room.peak_bytes.max(one.peak_bytes);
+    }
+    let used = |device: &DeviceRecord| device.capacity_bytes.saturating_sub(device.free_bytes);
+    for room in rooms.values_mut() {
+        room.used_bytes = view.device(room.device).map_or(room.used_bytes, |(_, device)| used(device));
+    }
+    rooms.into_values().collect()
+}
+
 /// The forecasts of the disks that are asked about, or to which something happens.
 fn outlooks(
     view: &View,
     at_once: &BTreeMap<DiskId, Condition>,
     future: &mut Future,
     mut lacks: BTreeMap<DiskId, Vec<String>>,
-    asked: &BTreeSet<DiskId>,
+    mut changes: BTreeMap<DiskId, Change>,
 ) -> Vec<Outlook> {
     let then = conditions(&future.view);
     let mut outlooks = Vec::new();
@@ -98,7 +118,8 @@ fn outlooks(
         let moved = future.moved.remove(&id).unwrap_or_default();
         let lacks = lacks.remove(&id).unwrap_or_default();
         let (at_once, then) = (at_once[&id], then[&id]);
-        let is_touched = asked.contains(&id)
+        let change = changes.remove(&id);
+        let is_touched = change.is_some()
             || now != at_once
             || at_once != then
             || !moved.targets.is_empty()
@@ -106,7 +127,7 @@ fn outlooks(
         if is_touched {
             let name = view.disks[&id].name.clone();
             let (bytes, targets) = (moved.bytes, moved.targets);
-            outlooks.push(Outlook { disk: id, name, now, at_once, then, bytes, targets, lacks });
+            outlooks.push(Outlook { disk: id, name, now, at_once, then, bytes, targets, lacks, change });
         }
     }
     outlooks.sort_by(|a, b| (b.then, b.at_once, &a.name).cmp(&(a.then, a.at_once, &b.name)));

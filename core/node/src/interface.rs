@@ -66,9 +66,11 @@ pub enum Trouble {
 pub struct MoveState {
     /// Below this byte of the disk the new layout counts.
     pub boundary: u64,
-    /// Bytes copied by this owner.
+    /// Bytes copied since this node opened the disk, those of granules that were given up among them.
     pub copied_bytes: u64,
-    /// Why it did not go on when it was tried last.
+    /// Whether it begins no granule because a component of the disk is not there or not up to date.
+    pub awaits_component: bool,
+    /// Why the last attempt failed.
     pub trouble: Option<Trouble>,
 }
 
@@ -120,6 +122,8 @@ pub struct OwnershipState {
     pub promised: Option<(ComponentId, u32)>,
     /// What the limits of the disk do here.
     pub limits: LimitFigures,
+    /// The progress of its move into another layout, if it moves and its owner is on this node.
+    pub moving: Option<MoveState>,
 }
 
 /// The state of a channel that this node begins.

@@ -11,6 +11,7 @@ mod follow;
 mod trim;
 
 use crate::changes::ChangedRange;
+use crate::disk::Disk;
 use crate::interface::{MoveState, Output};
 use crate::mover::{FIRST_KEY, Granule, Mover, PASS_KEY, SLICES, Stage, TRIM_KEY, is_mover};
 use crate::node::Node;
@@ -19,17 +20,20 @@ use layout::Side;
 use replication::owner::{Failure, Input, Reply};
 use replication::{Moved, Rule};
 
-impl Node {
-    /// How far a disk that is owned here has moved.
-    pub fn move_state(&self, disk: crate::DiskKey) -> Option<MoveState> {
-        let mover = self.disks.get(disk.0)?.mover.as_deref()?;
-        Some(MoveState {
-            boundary: mover.moved.boundary,
-            copied_bytes: self.disks.get(disk.0)?.progress.copied_bytes,
-            trouble: mover.trouble,
-        })
-    }
+/// How far a disk that is owned here has moved.
+pub(crate) fn move_state(disk: &Disk) -> Option<MoveState> {
+    let owner = disk.ownership.owner.as_deref()?;
+    // Between two granules there is no mover for a moment.
+    let mover = disk.mover.as_deref();
+    Some(MoveState {
+        boundary: disk.spec.layout.boundary()?,
+        copied_bytes: disk.progress.copied_bytes,
+        awaits_component: mover.is_some() && !owner.is_whole(),
+        trouble: mover.and_then(|mover| mover.trouble),
+    })
+}
 
+impl Node {
     /// Makes the mover of a disk that is served here and has two layouts; requests are mapped by the boundary that its owner has read.
     pub(crate) fn know_mover(&mut self, disk: u32) {
         let Some(state) = self.disks.get(disk).filter(|one| one.spec.layout.boundary().is_some()) else {

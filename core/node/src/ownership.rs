@@ -2,7 +2,7 @@
 //! requests that wait for an owner.
 
 use crate::holes::Holes;
-use crate::interface::OwnershipState;
+use crate::interface::{MoveState, OwnershipState};
 use crate::limits;
 use crate::pace::LimitFigures;
 use base::{ComponentId, Instant, NodeId};
@@ -166,7 +166,7 @@ impl Ownership {
     }
 
     /// Its state for reports.
-    pub(crate) fn state(&self, limits: LimitFigures) -> OwnershipState {
+    pub(crate) fn state(&self, limits: LimitFigures, moving: Option<MoveState>) -> OwnershipState {
         OwnershipState {
             version: self.version,
             roster: self.roster.clone(),
@@ -175,6 +175,7 @@ impl Ownership {
             held: self.held.len(),
             promised: self.older_than(),
             limits,
+            moving,
         }
     }
 }

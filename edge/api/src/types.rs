@@ -11,6 +11,7 @@ mod events;
 mod health;
 mod import;
 mod members;
+mod moves;
 mod policies;
 mod rebuild;
 mod resync;
@@ -35,6 +36,7 @@ pub use members::{
     FoundCluster, FoundedView, HostCertificateView, JoinAnswer, JoinRequest, JoinedView, JoiningHost,
     MakeToken, PersonView, TokenPerson, TokenView,
 };
+pub use moves::{MoveView, OwnerMoveView};
 pub use policies::{ChangePolicy, ComplianceView, CreatePolicy, FollowerView, LimitView, PolicyView};
 pub use rebuild::{
     CopyRequest, CopyView, KeptCopy, PromisedView, RebuildDirectory, RebuildDisk, RebuildHost, RebuildView,
@@ -45,7 +47,7 @@ pub use settings::{BalanceMode, SettingsView};
 pub use space::{HostShareView, SpaceView};
 pub use support::{SupportFile, SupportView};
 pub use versions::{HostVersionsView, VersionsView};
-pub use what_if::{AddHost, ForecastView, HostSpaceView, OutlookView, SetPolicy, WhatIf};
+pub use what_if::{AddHost, ForecastView, HostSpaceView, MoveRoomView, OutlookView, SetPolicy, WhatIf};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -214,6 +216,9 @@ pub struct ReplicationView {
     /// What the limits of the disk do; nothing where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitView>,
+    /// While it moves into another layout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moving: Option<OwnerMoveView>,
     /// The components.
     pub members: Vec<MemberView>,
 }
@@ -395,6 +400,9 @@ pub struct DiskSummary {
     /// What goes on with it although it is whole: what is copied to where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under_way: Option<String>,
+    /// While it moves into another layout: how far it is, and why it stands still.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moving: Option<MoveView>,
     /// All that is wrong with it, and what it waits for, in one line; nothing when nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,

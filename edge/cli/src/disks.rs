@@ -72,7 +72,8 @@ pub enum DiskCommand {
     /// A setting is `read-only on|off`, `share on|off` or `move pause|resume|back|on`. Rules are `rule=value`, one or more; `policy=NAME` has the disk follow a named
     /// policy. Limits, read locality, checksums and reservations change at once. With `failures_to_tolerate`, copies of a mirrored disk are added
     /// or removed. With `method`, `stripes`, or `failures_to_tolerate` of a disk with parity, what the disk holds is moved into another
-    /// layout in the background; `drystone disk show` tells how far it is, and `move` has it pause, go on, or move back.
+    /// layout in the background; `drystone disk show` tells how far it is, and `move` has it pause, go on, or move back. A disk that moves
+    /// back follows its named policy no more. `drystone what-if set-policy` says what a move copies.
     Set {
         /// Name or id of the disk.
         name: String,
@@ -260,7 +261,10 @@ async fn set(shell: &mut Shell<'_>, name: &str, settings: &[String]) -> Result<(
     shell.show(&disk, |disk| {
         let summary = &disk.summary;
         match (request.read_only, request.share) {
-            _ if request.steer.is_some() => format!("{}: {}", summary.name, summary.compliance.text()),
+            _ if request.steer.is_some() => {
+                let state = format!("{}: {}", summary.name, summary.compliance.text());
+                disk.warnings.iter().fold(state, |text, warning| format!("{text}\n{warning}"))
+            }
             (Some(_), _) => {
                 let access = if read_only { "only be read" } else { "be read and written" };
                 format!("{} may {access} from now on", summary.name)
@@ -269,6 +273,11 @@ async fn set(shell: &mut Shell<'_>, name: &str, settings: &[String]) -> Result<(
                 let hosts = if share { "several hosts" } else { "one host" };
                 format!("{hosts} at a time may have {} from now on", summary.name)
             }
+            (None, None) if summary.moving.is_some() => format!(
+                "{} moves into another layout: {}",
+                summary.name,
+                summary.under_way.clone().unwrap_or_default()
+            ),
             (None, None) => match &summary.follows {
                 Some(policy) => format!("{} follows policy {policy}: {}", summary.name, summary.policy),
                 None => format!("{} has the policy {}", summary.name, summary.policy),

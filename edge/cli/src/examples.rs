@@ -234,7 +234,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "what-if set-policy",
-        &["drystone what-if set-policy web gold", "drystone what-if set-policy --all default"],
+        &[
+            "drystone what-if set-policy web gold",
+            "drystone what-if set-policy --all default",
+            "drystone what-if set-policy --followers gold gold,method=parity",
+        ],
     ),
     ("resync", &["drystone resync", "drystone resync --json"]),
     (

@@ -2,7 +2,7 @@
 
 use crate::shell::{Shell, size};
 use crate::text;
-use api::types::{AddHost, ForecastView, HostSpaceView, OutlookView, SetPolicy, WhatIf};
+use api::types::{AddHost, ForecastView, HostSpaceView, MoveRoomView, OutlookView, SetPolicy, WhatIf};
 use base::units::format_bytes;
 use clap::{Args, Subcommand};
 use failure::Failure;
@@ -23,7 +23,10 @@ pub enum WhatIfCommand {
     },
     /// Forecast another host.
     AddHost(AddHostOptions),
-    /// Forecast another policy for a disk, or for all disks.
+    /// Forecast another policy for a disk, for all disks, or for those that follow a named policy.
+    ///
+    /// Each disk has it (`done`), gets it `at once`, `moves` into another layout, or is `refused`. The last table has the devices that moves
+    /// copy to.
     SetPolicy(SetPolicyOptions),
 }
 
@@ -44,12 +47,15 @@ pub struct AddHostOptions {
 /// Options of `what-if set-policy`.
 #[derive(Debug, Args)]
 pub struct SetPolicyOptions {
-    /// Name or id of the disk, and the policy; with --all the policy alone.
+    /// Name or id of the disk, and the policy; with --all or --followers the policy alone.
     #[arg(required = true, num_args = 1.., value_names = ["DISK", "POLICY"])]
     words: Vec<String>,
     /// Include all disks.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "followers")]
     all: bool,
+    /// Include all disks that follow this named policy.
+    #[arg(long, value_name = "NAME")]
+    followers: Option<String>,
 }
 
 /// Does it.
@@ -63,14 +69,14 @@ pub async fn run(shell: &mut Shell<'_>, command: WhatIfCommand) -> Result<(), Fa
         WhatIfCommand::AddHost(AddHostOptions { like, capacity, fault_domain }) => {
             WhatIf::AddHost(AddHost { like, capacities: capacity, fault_domain })
         }
-        WhatIfCommand::SetPolicy(SetPolicyOptions { mut words, all }) => {
+        WhatIfCommand::SetPolicy(SetPolicyOptions { mut words, all, followers }) => {
             let policy = words.pop().unwrap_or_default();
-            if words.is_empty() != all {
+            if words.is_empty() != (all || followers.is_some()) {
                 return Err(Failure::usage(
-                    "name the disks and then the policy, or --all and the policy alone",
+                    "name the disks and then the policy, or --all or --followers and the policy alone",
                 ));
             }
-            WhatIf::SetPolicy(SetPolicy { disks: words, policy })
+            WhatIf::SetPolicy(SetPolicy { disks: words, followers, policy })
         }
     };
     let forecast: ForecastView = shell.client.post("/api/v1/what-if", &question).await?;
@@ -81,6 +87,9 @@ fn forecast_text(forecast: &ForecastView) -> String {
     let mut shown = vec![forecast.verdict.clone(), space_table(forecast)];
     if !forecast.disks.is_empty() {
         shown.push(disk_table(&forecast.disks));
+    }
+    if !forecast.move_rooms.is_empty() {
+        shown.push(room_table(&forecast.move_rooms));
     }
     let lacks =
         forecast.disks.iter().flat_map(|one| one.lacks.iter().map(|why| format!("{}: {why}", one.disk)));
@@ -132,9 +141,27 @@ fn disk_table(disks: &[OutlookView]) -> String {
             .iter()
             .map(|(device, bytes)| format!("{} to {device}", format_bytes(*bytes)))
             .collect();
-        vec![one.disk.clone(), one.now.clone(), one.at_once.clone(), one.then.clone(), shortened(&targets)]
+        let mut row = vec![one.disk.clone()];
+        row.extend(one.change.clone());
+        row.extend([one.now.clone(), one.at_once.clone(), one.then.clone(), shortened(&targets)]);
+        row
     };
-    text::table(&["disk", "now", "at once", "then", "copied"], &[], disks.iter().map(row).collect())
+    // The question is about the policy of all of them, or of none.
+    let headings: &[&str] = match disks.iter().all(|one| one.change.is_some()) {
+        true => &["disk", "change", "now", "at once", "then", "copied"],
+        false => &["disk", "now", "at once", "then", "copied"],
+    };
+    text::table(headings, &[], disks.iter().map(row).collect())
+}
+
+/// What moves into another layout use of devices.
+fn room_table(rooms: &[MoveRoomView]) -> String {
+    let row = |one: &MoveRoomView| {
+        let mut row = vec![one.device.clone()];
+        row.extend([one.used_bytes, one.peak_bytes, one.limit_bytes].map(format_bytes));
+        row
+    };
+    text::table(&["device", "used", "used at most", "limit"], &[1, 2, 3], rooms.iter().map(row).collect())
 }
 
 /// Targets that a line of the table names.

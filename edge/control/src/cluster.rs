@@ -427,6 +427,11 @@ impl Cluster {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).pace(component)
     }
 
+    /// Bytes per second of a disk that is owned here and moves into another layout, once that is known.
+    pub fn pace_of_move(&self, disk: DiskId) -> Option<f64> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).pace_of_move(disk)
+    }
+
     /// A component as people know it: by its host.
     fn component_text(&self, view: &View, disk: DiskId, component: ComponentId) -> String {
         let member = view.disks.get(&disk).and_then(|disk| disk.record.roster.member(component));

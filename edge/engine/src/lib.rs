@@ -43,7 +43,7 @@ pub use devices::{cluster_on, refusal_to_take};
 pub use diskgroup::Lost;
 pub use error::EngineError;
 pub use handle::EngineHandle;
-pub use node::{Course, FoundDisk};
+pub use node::{Course, FoundDisk, MoveState, Trouble};
 pub use notice::{Notice, Ticket, Visitor};
 pub use peers::PeerTls;
 pub use settings::{Endpoint, Fabric, Listen, Settings, TlsFiles};

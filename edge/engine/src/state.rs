@@ -203,7 +203,7 @@ impl ClusterState {
                         // Of two, one has been taken over and does not know it yet.
                         let epoch = |owner: &Option<OwnerState>| owner.as_ref().map(|owner| owner.epoch);
                         if epoch(&disk.owner) > epoch(&whole.owner) {
-                            whole.owner = disk.owner;
+                            (whole.owner, whole.moving) = (disk.owner, disk.moving);
                         }
                     }
                 }

@@ -3,14 +3,18 @@
 use super::*;
 use crate::disk::{Incoming, Reason};
 use crate::following::{Following, following};
+use crate::health::surroundings::Directory;
+use crate::moves::{Hindrance, MoveStatus};
 use crate::repair::{Action, Repairs, Step};
 use crate::testing::{at, cluster, counting_from, node, policy};
-use base::{ComponentId, DeviceId};
+use base::{ComponentId, DeviceId, DiskId};
 use layout::Component;
 use replication::Standing;
 
 fn causes(view: &View, id: u128) -> (&'static str, String) {
-    let found = compliance(view, view.disk(id), Directory::Reachable).expect("it is active");
+    let known = Known { now: at(600), directory: Directory::Reachable, repairs: &Repairs::default() };
+    let moves = MovesUnderWay::of(view.disks.values());
+    let found = compliance(view, view.disk(id), &known, &moves).expect("it is active");
     (found.name(), found.causes().join("; "))
 }
 
@@ -57,14 +61,17 @@ fn a_changed_policy_reaches_its_disks_where_its_rules_change_at_once() {
     let spaces = view.spaces();
     let check = |rules: &str, expected: &str| {
         let policy = policy(rules);
-        let found = following(&disk, &policy, &spaces, &[]);
+        let found = following(&disk, &policy, &spaces, &[], &MovesUnderWay::default());
         assert_eq!(found.name(), expected, "{rules}: {found:?}");
         let changed = disk.change_rules(&policy, disk.follows.clone(), &spaces, &[]);
         match &found {
             Following::Waiting(_) => {
                 let after = changed.expect("it changes at once").record;
                 let owed = after.debts.first().map(|debt| Following::Waiting(Some(debt.to_string())));
-                assert_eq!(following(&after, &policy, &spaces, &[]), owed.unwrap_or(Following::Done));
+                assert_eq!(
+                    following(&after, &policy, &spaces, &[], &MovesUnderWay::default()),
+                    owed.unwrap_or(Following::Done)
+                );
                 assert_eq!((after.policy, after.layout.clone()), (policy, disk.layout.clone()));
                 assert_eq!(after.space_reservation, policy.space_reservation);
             }
@@ -73,7 +80,7 @@ fn a_changed_policy_reaches_its_disks_where_its_rules_change_at_once() {
                 let refused = changed.expect_err("it is refused");
                 assert!(disk.needs_move(&policy) || refused.to_string() == *cause, "{refused}");
             }
-            Following::Done | Following::Moving => {}
+            Following::Done | Following::Moving | Following::Queued(_) => {}
         }
         found.cause().unwrap_or_default().to_owned()
     };
@@ -119,7 +126,7 @@ fn a_mirror_that_is_to_tolerate_more_is_not_compliant_then_moves_and_then_is_com
     let mut view = cluster(3, 1);
     let disk = view.add_disk(1, "default,stripes=1,space_reservation=50");
     let gold = policy("default,stripes=1,space_reservation=50,failures_to_tolerate=2");
-    let follow = |view: &View| following(view.disk(1), &gold, &view.spaces(), &[]);
+    let follow = |view: &View| following(view.disk(1), &gold, &view.spaces(), &[], &MovesUnderWay::default());
     view.policies.insert("gold".to_owned(), gold);
     let changed = disk.change_rules(&gold, Some("gold".to_owned()), &view.spaces(), &[]);
     view.disks.insert(disk.id, changed.expect("there is a third host").record);
@@ -141,4 +148,63 @@ fn a_mirror_that_is_to_tolerate_more_is_not_compliant_then_moves_and_then_is_com
     view.disks.insert(disk.id, there.finish_incoming(ComponentId(900)).expect("it counts").record);
     assert_eq!(causes(&view, 1), ("compliant", String::new()));
     assert_eq!(follow(&view), Following::Done);
+}
+
+/// A disk that moved with its policy was shown as not compliant, since its rules are the former ones until all has moved.
+#[test]
+fn a_disk_that_moves_with_its_policy_says_how_far_it_is_and_why_it_stands_still() {
+    let mut view = cluster(5, 1);
+    let mut disk = view.add_disk(1, "default,stripes=1");
+    let gold = policy("method=parity,stripes=1");
+    disk.follows = Some("gold".to_owned());
+    view.disks.insert(disk.id, disk.clone());
+    view.policies.insert("gold".to_owned(), gold);
+    let moves = MovesUnderWay::default();
+    let follow = |view: &View, moves: &_| following(view.disk(1), &gold, &view.spaces(), &[], moves);
+    assert_eq!(follow(&view, &moves), Following::Waiting(None));
+    let mut full = MovesUnderWay::default();
+    (0..4).for_each(|_| full.add(&disk));
+    let queued = follow(&view, &full);
+    assert_eq!((queued.name(), queued.cause().is_some()), ("waiting", true), "{queued:?}");
+    view.begin_move(disk.id, &gold);
+    view.advance_move(disk.id, 1 << 30);
+    assert_eq!(
+        (follow(&view, &full), causes(&view, 1)),
+        (Following::Moving, ("moving", "10 % of it moved".to_owned()))
+    );
+    let status = MoveStatus { still_since: at(0), hindrance: Some(Hindrance::Damaged) };
+    view.moves.insert(disk.id, status);
+    let (name, why) = causes(&view, 1);
+    assert_eq!(
+        (name, why.as_str()),
+        ("moving", "10 % of it moved, stands still: blocks of it are damaged on all copies")
+    );
+    let paused = view.disk(1).steer_move(false, true).expect("it moves").record;
+    view.disks.insert(disk.id, paused);
+    assert_eq!(causes(&view, 1), ("moving", "10 % of it moved, paused".to_owned()));
+    // One that moves back has rules of its own: otherwise the policy began the move again at once.
+    let back = view.disk(1).steer_move(true, false).expect("it moves").record;
+    assert_eq!((&back.follows, back.policy), (&None, disk.policy));
+    view.disks.insert(disk.id, back);
+    view.advance_move(disk.id, 0);
+    let ended = view.disk(1).end_move().expect("all is back").record;
+    assert_eq!((&ended.follows, ended.policy, &ended.layout), (&None, disk.policy, &disk.layout));
+}
+
+#[test]
+fn a_disk_that_waits_for_other_moves_says_so() {
+    let mut view = cluster(5, 1);
+    let gold = policy("method=parity,stripes=1");
+    view.policies.insert("gold".to_owned(), gold);
+    for id in 1..=5 {
+        let mut disk = view.add_disk(id, "default,stripes=1");
+        disk.follows = Some("gold".to_owned());
+        view.disks.insert(disk.id, disk);
+    }
+    (1..=3).for_each(|id| view.begin_move(DiskId(id), &gold));
+    let text = |view: &View| causes(view, 5).1;
+    assert!(!text(&view).contains("waits for other moves"), "{}", text(&view));
+    view.begin_move(DiskId(4), &gold);
+    let expected = "it waits for other moves: 4 are under way on the host that owns it, at most 4 at once";
+    assert!(text(&view).ends_with(expected), "{}", text(&view));
 }

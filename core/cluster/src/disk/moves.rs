@@ -3,7 +3,7 @@
 //! A move begins as a growth does: the components of the new layout are made, then the layout has two sides. The owner takes the boundary
 //! on from there. Once it has reached its end, the side that nothing counts on is dropped.
 
-use super::parts::{Growth, Moving};
+use super::parts::{Growth, MovePlan, MoveRoom, Moving};
 use super::{DiskRecord, Nodes, Objection, Transition, node_of};
 use base::units::format_bytes;
 use base::{ComponentId, DeviceId};
@@ -42,7 +42,7 @@ impl DiskRecord {
             return Err(Objection::Growth("the space beyond the end of the disk is still being freed"));
         }
         let plan = placement::plan(policy, self.size, devices, ids, seed)?;
-        self.check_room_to_move(&plan.layout, devices, used_bytes)?;
+        self.plan_room(&plan.layout, devices, used_bytes)?;
         let mut new = BTreeMap::new();
         for (_, component) in plan.layout.components() {
             new.insert(component.id, node_of(nodes, component.device)?);
@@ -55,6 +55,7 @@ impl DiskRecord {
             is_back: false,
             is_paused: false,
             trimmed: 0,
+            followed: self.follows.clone(),
         };
         let transition = self.changed(DiskRecord {
             follows,
@@ -66,16 +67,16 @@ impl DiskRecord {
         Ok(Transition { create: create.collect(), ..transition })
     }
 
-    /// Whether a disk could move into the layout of a policy now.
+    /// What it would take to move a disk into the layout of a policy now.
     ///
     /// # Errors
     /// As [`DiskRecord::begin_move`].
-    pub fn check_move(
+    pub fn plan_move(
         &self,
         policy: &Policy,
         devices: &[DeviceSpace],
         used_bytes: &[u64],
-    ) -> Result<(), Objection> {
+    ) -> Result<MovePlan, Objection> {
         self.expect_active()?;
         self.expect_one_layout()?;
         let mut last = 0;
@@ -84,18 +85,21 @@ impl DiskRecord {
             ComponentId(last)
         };
         let plan = placement::plan(policy, self.size, devices, &mut ids, 1)?;
-        self.check_room_to_move(&plan.layout, devices, used_bytes)
+        self.plan_room(&plan.layout, devices, used_bytes)
     }
 
-    /// Lets a disk that moves move the other way, pause, or go on.
+    /// Lets a disk that moves move the other way, pause, or go on. A disk that moves back has rules of its own from then on, those that it
+    /// had before: the policy that it followed would only begin the move again.
     ///
     /// # Errors
     /// When it does not move.
     pub fn steer_move(&self, is_back: bool, is_paused: bool) -> Result<Transition, Objection> {
         self.expect_active()?;
         let Some(moving) = &self.moving else { return Err(Objection::NotMoving) };
+        let turns_back = is_back && !moving.is_back;
+        let follows = self.follows.clone().filter(|_| !turns_back);
         let moving = Some(Moving { is_back, is_paused, ..moving.clone() });
-        Ok(self.changed(DiskRecord { moving, ..self.clone() }))
+        Ok(self.changed(DiskRecord { moving, follows, ..self.clone() }))
     }
 
     /// Whether all of a disk that moves has come to the side that it moves to.
@@ -166,37 +170,48 @@ impl DiskRecord {
     }
 
     /// What each device has of the disk is linear in the boundary, so it has most at an end, or a little after it.
-    fn check_room_to_move(
+    pub(crate) fn plan_room(
         &self,
         new: &Layout,
         devices: &[DeviceSpace],
         used_bytes: &[u64],
-    ) -> Result<(), Objection> {
+    ) -> Result<MovePlan, Objection> {
         let data = self.data_bytes(used_bytes);
         let share = |layout: &Layout, of: DeviceId, data: u64| -> u64 {
             let here = layout.components().filter(|(_, one)| one.device == of);
             let bytes = |size: u64| (u128::from(data) * u128::from(size) / u128::from(layout.size())) as u64;
             here.map(|(_, one)| bytes(one.size)).sum()
         };
+        let mut plan = MovePlan { bytes_to_copy: 0, devices: Vec::new() };
         for device in devices {
             let comes = share(new, device.id, data);
+            if comes == 0 {
+                continue;
+            }
             let leaves = share(&self.layout, device.id, data);
             let meanwhile = share(new, device.id, data.min(MARGIN));
             let used = device.capacity_bytes.saturating_sub(device.free_bytes);
             let after = (used + comes).saturating_sub(leaves) + meanwhile;
             let most = device.capacity_bytes / 100 * FULL_PERCENT;
-            if comes > 0 && after > most {
+            if after > most {
                 return Err(Objection::NoRoomToMove {
                     device: format!("{} of host {}", device.name, device.host_name),
                     missing: format_bytes(after - most),
                 });
             }
+            plan.bytes_to_copy += comes;
+            plan.devices.push(MoveRoom {
+                device: device.id,
+                used_bytes: used,
+                peak_bytes: after.max(used + meanwhile),
+                limit_bytes: most,
+            });
         }
-        Ok(())
+        Ok(plan)
     }
 
     /// Bytes of the disk that are in use, as far as known; else its size.
-    fn data_bytes(&self, used_bytes: &[u64]) -> u64 {
+    pub(crate) fn data_bytes(&self, used_bytes: &[u64]) -> u64 {
         if used_bytes.is_empty() {
             return self.size;
         }

@@ -1,6 +1,6 @@
 //! Parts of a disk's record beside its layout and its roster: its state, incoming components, stand-ins and growth.
 
-use base::{ComponentId, NodeId};
+use base::{ComponentId, DeviceId, NodeId};
 use layout::{Component, Layout};
 use placement::{Debt, Percent, Policy};
 use std::collections::BTreeMap;
@@ -68,6 +68,30 @@ pub struct Moving {
     pub is_paused: bool,
     /// See [`replication::Moved`].
     pub trimmed: u64,
+    /// The named policy that the disk followed before, in case that the move cannot begin.
+    pub followed: Option<String>,
+}
+
+/// What moving a disk into another layout takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovePlan {
+    /// Bytes that are written to the devices of the new layout, copies and parity included.
+    pub bytes_to_copy: u64,
+    /// The devices that get something.
+    pub devices: Vec<MoveRoom>,
+}
+
+/// The space of a device that a move uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MoveRoom {
+    /// The device.
+    pub device: DeviceId,
+    /// Bytes in use now.
+    pub used_bytes: u64,
+    /// The most bytes in use while the disk moves.
+    pub peak_bytes: u64,
+    /// The most bytes that a move may leave it with.
+    pub limit_bytes: u64,
 }
 
 /// A larger size, in force once its components exist.

@@ -105,7 +105,9 @@ impl DiskRecord {
             next.layout = growth.layout;
             next.fit_incoming();
         }
-        next.moving = None; // It had not begun yet.
+        if let Some(moving) = next.moving.take() {
+            next.follows = moving.followed; // It had not begun yet.
+        }
         let delete = growth.nodes.into_iter().map(|(id, node)| (node, id)).collect();
         let transition = self.changed(next);
         Ok(Transition { update: transition.record.components(), delete, ..transition })

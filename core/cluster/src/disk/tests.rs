@@ -6,7 +6,7 @@ use super::*;
 use crate::testing::{cluster, counting_from, policy};
 use crate::view::View;
 use base::WriteId;
-use base::units::GIB;
+use base::units::{GIB, MIB};
 use placement::Percent;
 use proptest::prelude::*;
 use replication::OwnedBy;
@@ -526,7 +526,11 @@ fn a_disk_that_gets_another_layout_has_two_until_all_has_moved() {
         .expect("there is room");
     assert_eq!(begun.create.len(), 4, "3+1 has four members");
     assert_eq!(begun.record.policy, disk.policy, "until all has moved");
-    assert_eq!(begun.record.cancel_growth().expect("it was begun").record.moving, None);
+    let followed =
+        begun.record.moving.clone().map(|moving| Moving { followed: Some("silver".to_owned()), ..moving });
+    let followed = DiskRecord { follows: Some("gold".to_owned()), moving: followed, ..begun.record.clone() };
+    let called_off = followed.cancel_growth().expect("it was begun").record;
+    assert_eq!((called_off.moving, called_off.follows.as_deref()), (None, Some("silver")), "as before");
     let two = begun.record.finish_growth().expect("all are made").record;
     let old = disk.layout.place_count();
     assert_eq!((two.layout.boundary(), two.layout.place_count()), (Some(0), old + 1));
@@ -536,7 +540,7 @@ fn a_disk_that_gets_another_layout_has_two_until_all_has_moved() {
     );
     // Sizes wait, and so do other moves; limits do not.
     assert!(matches!(two.shrink(GIB), Err(Objection::Moving)));
-    assert!(matches!(two.check_move(&policy("stripes=2"), &spaces, &[]), Err(Objection::Moving)));
+    assert!(matches!(two.plan_move(&policy("stripes=2"), &spaces, &[]), Err(Objection::Moving)));
     let limited =
         two.change_rules(&policy("stripes=1,iops_limit=500"), None, &spaces, &[]).expect("at once").record;
     let moving = limited.moving.as_ref().expect("it moves");
@@ -570,13 +574,21 @@ fn a_move_is_refused_where_a_device_would_be_too_full_with_the_other_layout() {
     let mut view = cluster(4, 1);
     let disk = made(&view, "stripes=1", GIB);
     let wanted = policy("method=parity,stripes=1");
-    let check = |view: &View, used: &[u64]| disk.check_move(&wanted, &view.spaces(), used);
-    assert_eq!(check(&view, &[]), Ok(()));
+    let check = |view: &View, used: &[u64]| disk.plan_move(&wanted, &view.spaces(), used);
+    let plan = check(&view, &[]).expect("there is room");
+    assert_eq!((plan.bytes_to_copy.div_ceil(MIB), plan.devices.len()), (1366, 4), "a third more, for parity");
+    let margin = 512 * MIB / 3;
+    let has_both = |one: &&MoveRoom| disk.layout.components().any(|(_, old)| old.device == one.device);
+    let both = plan.devices.iter().find(has_both).expect("mirror and rows share a device");
+    assert_eq!((both.used_bytes, both.peak_bytes), (0, margin), "what leaves is more than what comes");
+    let fresh = plan.devices.iter().find(|one| !has_both(one)).expect("rows have more devices");
+    assert_eq!((fresh.peak_bytes, fresh.limit_bytes), (GIB / 3 + margin, GIB * 95));
     for host in view.hosts.values_mut() {
         let device = &mut host.devices[0];
         device.free_bytes = device.capacity_bytes / 100 * 5;
     }
     let full = check(&view, &[]);
     assert!(matches!(full, Err(Objection::NoRoomToMove { .. })), "{full:?}");
-    assert_eq!(check(&view, &vec![0; disk.layout.place_count()]), Ok(()), "it holds nothing");
+    let empty = check(&view, &vec![0; disk.layout.place_count()]).expect("it holds nothing");
+    assert_eq!((empty.bytes_to_copy, empty.devices.len()), (0, 0));
 }

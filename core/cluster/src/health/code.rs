@@ -23,6 +23,10 @@ pub enum Code {
     PlacementDebt,
     /// Copies of the disk stand in one fault domain.
     DomainsShared,
+    /// The move of the disk into another layout stands still.
+    MoveStuck,
+    /// The move of the disk into another layout has been paused for long.
+    MovePaused,
     /// A host is away.
     HostAway,
     /// A host is suspect.
@@ -122,7 +126,7 @@ impl fmt::Display for Group {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 36] = [
+    pub const ALL: [Code; 38] = [
         Code::DiskInaccessible,
         Code::DiskReduced,
         Code::DiskDeleting,
@@ -132,6 +136,8 @@ impl Code {
         Code::RepairOff,
         Code::PlacementDebt,
         Code::DomainsShared,
+        Code::MoveStuck,
+        Code::MovePaused,
         Code::HostAway,
         Code::HostSuspect,
         Code::LinkDown,
@@ -173,6 +179,8 @@ impl Code {
             Code::RepairOff => "repair.off",
             Code::PlacementDebt => "placement.debt",
             Code::DomainsShared => "domains.shared",
+            Code::MoveStuck => "move.stuck",
+            Code::MovePaused => "move.paused",
             Code::HostAway => "host.away",
             Code::HostSuspect => "host.suspect",
             Code::LinkDown => "link.down",
@@ -219,7 +227,9 @@ impl Code {
             | Code::RepairBlocked
             | Code::RepairOff
             | Code::PlacementDebt
-            | Code::DomainsShared => Group::Data,
+            | Code::DomainsShared
+            | Code::MoveStuck
+            | Code::MovePaused => Group::Data,
             Code::HostAway | Code::HostSuspect | Code::LinkDown => Group::Network,
             Code::HostMaintenance
             | Code::DirectoryUnreachable

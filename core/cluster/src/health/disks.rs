@@ -3,20 +3,24 @@
 use super::code::Code;
 use super::finding::{Finding, Severity, Subject};
 use super::surroundings::Surroundings;
-use crate::compliance::differences;
+use crate::compliance::{differences, waits_for_moves};
 use crate::disk::{DiskRecord, DiskState, Reason};
 use crate::domains::{self, SharedDomain};
 use crate::ground::device_name;
-use crate::limits::RESYNC_STUCK_AFTER;
+use crate::limits::{MOVE_PAUSED_AFTER, MOVE_STUCK_AFTER, RESYNC_STUCK_AFTER};
+use crate::moves::{Hindrance, MovesUnderWay};
 use crate::repair::{NOT_REPLACED, Slot};
+use crate::standstill::standstill;
 use crate::status::{Condition, Known, condition, explain_disk, waits_for};
 use crate::view::{Ground, View};
 use crate::words::{ago, components, listed};
 use base::ComponentId;
+use base::units::format_bytes;
 use replication::{Member, Standing};
 use std::collections::BTreeSet;
 
 pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Finding>) {
+    let moves = MovesUnderWay::of(view.disks.values());
     for disk in view.disks.values() {
         match disk.state {
             DiskState::Creating => {}
@@ -29,7 +33,8 @@ pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Findi
                 let sharing = sharing.into_iter().map(|(_, copy)| copy.id).collect();
                 blocked(around, disk, &sharing, found);
                 shared(view, around, disk, &sharing, found);
-                debts(view, disk, around, found);
+                debts(view, disk, around, &moves, found);
+                moving(view, around, disk, found);
             }
         }
     }
@@ -234,7 +239,67 @@ fn shared(
     });
 }
 
-fn debts(view: &View, disk: &DiskRecord, around: &Surroundings<'_>, found: &mut Vec<Finding>) {
+/// Moves into another layout that stand still, or that somebody paused and may have forgotten.
+fn moving(view: &View, around: &Surroundings<'_>, disk: &DiskRecord, found: &mut Vec<Finding>) {
+    let (Some(moving), Some(status)) = (&disk.moving, view.moves.get(&disk.id)) else { return };
+    let still = around.now.since(status.still_since);
+    let turn = if moving.is_back { "on" } else { "back" };
+    let (moved, all) = disk.moved_bytes().expect("it moves");
+    let progress = format!("{} of {} moved", format_bytes(moved), format_bytes(all));
+    let since = ago(around.now, status.still_since);
+    if moving.is_paused {
+        if still >= MOVE_PAUSED_AFTER {
+            found.push(Finding {
+                code: Code::MovePaused,
+                severity: Severity::Notice,
+                subject: Subject::Disk(disk.id),
+                cause: format!(
+                    "the move of {} into another layout is paused for {since}, {progress}",
+                    disk.name
+                ),
+                remedy: format!(
+                    "`drystone disk set {0} move resume`, or `drystone disk set {0} move {turn}`",
+                    disk.name
+                ),
+            });
+        }
+        return;
+    }
+    let patience = match status.hindrance {
+        Some(Hindrance::NoSpace | Hindrance::Damaged) => RESYNC_STUCK_AFTER,
+        Some(Hindrance::AwaitsComponent) | None => MOVE_STUCK_AFTER,
+    };
+    if still < patience {
+        return;
+    }
+    let way_out = match status.hindrance {
+        Some(Hindrance::NoSpace) => "free space on these devices or add devices",
+        Some(Hindrance::Damaged) => "write the damaged blocks again, in the guest or from a backup",
+        Some(Hindrance::AwaitsComponent) => {
+            "bring the missing components back, or wait until they are rebuilt"
+        }
+        None => "see whether the owner's host and the devices of the disk answer",
+    };
+    let why = standstill(view, disk, around.now).map_or_else(String::new, |why| format!(": {why}"));
+    found.push(Finding {
+        code: Code::MoveStuck,
+        severity: Severity::Warning,
+        subject: Subject::Disk(disk.id),
+        cause: format!(
+            "the move of {} into another layout stands still for {since}, {progress}{why}",
+            disk.name
+        ),
+        remedy: format!("{way_out}; or `drystone disk set {} move {turn}`", disk.name),
+    });
+}
+
+fn debts(
+    view: &View,
+    disk: &DiskRecord,
+    around: &Surroundings<'_>,
+    moves: &MovesUnderWay,
+    found: &mut Vec<Finding>,
+) {
     let differences = differences(view, disk);
     if disk.debts.is_empty() && differences.is_empty() {
         return;
@@ -244,15 +309,20 @@ fn debts(view: &View, disk: &DiskRecord, around: &Surroundings<'_>, found: &mut 
         .any(|place| around.repairs.refused().contains_key(&(disk.id, Slot::Copy(place))));
     let lacks_copies_alone = disk.debts.iter().all(|debt| debt.rule == "failures_to_tolerate");
     let waits = lacks_copies_alone && !is_refused && !around.repairs.are_off();
-    let debts: Vec<String> = disk.debts.iter().map(ToString::to_string).chain(differences).collect();
+    // It gets what it lacks by itself.
+    let queued = waits_for_moves(view, disk, moves).filter(|_| !has_debts);
+    let is_queued = queued.is_some();
+    let debts = disk.debts.iter().map(ToString::to_string).chain(differences).chain(queued);
+    let debts: Vec<String> = debts.collect();
     found.push(Finding {
         code: Code::PlacementDebt,
-        severity: Severity::Warning,
+        severity: if is_queued { Severity::Notice } else { Severity::Warning },
         subject: Subject::Disk(disk.id),
         cause: format!("{} has less than its policy asks for: {}", disk.name, debts.join("; ")),
         remedy: match (has_debts, waits) {
             (true, true) => "wait until the missing copies are made (`drystone resync`)",
             (true, false) => "add hosts or capacity devices; missing copies are then made automatically",
+            (false, _) if is_queued => "wait until other disks have moved (`drystone policy show`), or give it rules of its own with `drystone disk set`",
             (false, _) => "`drystone policy show` says why the disk does not follow; give it rules of its own with `drystone disk set`",
         }
         .to_owned(),

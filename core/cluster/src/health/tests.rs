@@ -7,6 +7,7 @@ use crate::host::{Maintenance, Mode};
 use crate::levels::RecordLevels;
 use crate::levels::{Level, Levels};
 use crate::liveness::{Absence, Liveness};
+use crate::moves::{Hindrance, MoveStatus};
 use crate::repair::Repairs;
 use crate::testing::{at, cluster, counting_from, node, owner_state};
 use base::units::GIB;
@@ -14,7 +15,7 @@ use base::{DeviceId, DiskId, HostId, Instant};
 use replication::{OwnedBy, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
-const NOW: u64 = 10_000;
+const NOW: u64 = 100_000;
 
 /// A cluster of four hosts that is well, with two disks.
 fn well() -> View {
@@ -337,6 +338,72 @@ fn domains_shared() {
     share(&mut view, Some("r1"));
     let found = find(&view, Directory::Reachable, &[NOW - 1000, NOW]);
     assert!(found.iter().all(|one| one.code != Code::RepairBlocked), "it is said once: {found:#?}");
+}
+
+/// A disk that moves, and what is found after it stood still for so many seconds.
+fn stand_still(view: &mut View, seconds: u64, hindrance: Option<Hindrance>) {
+    let id = DiskId(1);
+    if view.disk(1).moving.is_none() {
+        view.begin_move(id, &"method=parity,stripes=1".parse().unwrap());
+    }
+    view.moves.insert(id, MoveStatus { still_since: at(NOW - seconds), hindrance });
+}
+
+#[test]
+fn move_stuck_and_paused() {
+    let minutes = |count: u64| count * 60;
+    check(
+        Code::MoveStuck,
+        "disk1 into another layout stands still for 61 min, 0 B of 10 GiB moved",
+        |view| {
+            stand_still(view, minutes(61), None);
+        },
+    );
+    check(Code::MoveStuck, "stands still for 6 min, 0 B of 10 GiB moved: no room on /dev/sd", |view| {
+        stand_still(view, minutes(6), Some(Hindrance::NoSpace));
+    });
+    check(Code::MoveStuck, "blocks of it are damaged on all copies", |view| {
+        stand_still(view, minutes(6), Some(Hindrance::Damaged));
+    });
+    check(Code::MovePaused, "is paused for 25 h, 0 B of 10 GiB moved", |view| {
+        stand_still(view, 25 * 3600 - 60, None);
+        let paused = view.disk(1).steer_move(false, true).unwrap().record;
+        view.disks.insert(DiskId(1), paused);
+    });
+    let found = |seconds, hindrance, is_paused| {
+        let mut view = well();
+        stand_still(&mut view, seconds, hindrance);
+        let steered = view.disk(1).steer_move(false, is_paused).unwrap().record;
+        view.disks.insert(DiskId(1), steered);
+        find(&view, Directory::Reachable, &[NOW]).into_iter().map(|one| one.code).collect::<Vec<_>>()
+    };
+    assert_eq!(found(minutes(59), None, false), []);
+    assert_eq!(found(minutes(59), Some(Hindrance::AwaitsComponent), false), []);
+    assert_eq!(found(minutes(4), Some(Hindrance::NoSpace), false), []);
+    assert_eq!(found(minutes(120), Some(Hindrance::NoSpace), true), [], "somebody paused it");
+}
+
+#[test]
+fn a_disk_that_waits_for_other_moves_is_a_notice() {
+    let mut view = well();
+    let gold: placement::Policy = "method=parity,stripes=1".parse().unwrap();
+    view.policies.insert("gold".to_owned(), gold);
+    view.disks.get_mut(&DiskId(1)).unwrap().follows = Some("gold".to_owned());
+    let of = |view: &View| {
+        let found = find(view, Directory::Reachable, &[NOW]);
+        let found = found.into_iter().find(|one| one.code == Code::PlacementDebt).unwrap();
+        (found.severity, found.cause)
+    };
+    assert_eq!(of(&view).0, Severity::Warning);
+    let owner = view.disk(1).roster.owner;
+    for id in 11..=14 {
+        view.add_disk(id, "default,stripes=1");
+        view.disks.get_mut(&DiskId(id)).unwrap().roster.owner = owner;
+        view.begin_move(DiskId(id), &gold);
+    }
+    let (severity, cause) = of(&view);
+    assert_eq!(severity, Severity::Notice);
+    assert!(cause.contains("it waits for other moves: 4 are under way"), "{cause}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Questions about the future of a cluster, and forecasts. Data alone.
 
+use crate::disk::{MovePlan, MoveRoom};
 use crate::host::HostRecord;
 use crate::status::Condition;
 use base::{DeviceId, DiskId, HostId};
@@ -69,6 +70,33 @@ pub struct Outlook {
     pub targets: BTreeMap<DeviceId, u64>,
     /// What it lacks in the end, and why.
     pub lacks: Vec<String>,
+    /// How it gets the policy that is asked about.
+    pub change: Option<Change>,
+}
+
+/// How a disk gets another policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It has it.
+    Done,
+    /// Its record says so at once; missing copies are made then.
+    AtOnce,
+    /// What it holds is moved into another layout.
+    Moves(MovePlan),
+    /// It does not; why.
+    Refused(String),
+}
+
+impl Change {
+    /// As people read it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Change::Done => "done",
+            Change::AtOnce => "at once",
+            Change::Moves(_) => "moves",
+            Change::Refused(_) => "refused",
+        }
+    }
 }
 
 /// The forecast for a cluster.
@@ -86,6 +114,8 @@ pub struct Forecast {
     pub bytes_to_even: u64,
     /// Bytes that are freed where copies are removed.
     pub bytes_freed: u64,
+    /// The devices that disks which move into another layout get something on: used now, and the most while they move.
+    pub move_rooms: Vec<MoveRoom>,
     /// The names of the target devices.
     pub device_names: BTreeMap<DeviceId, String>,
     /// A summary in one sentence.

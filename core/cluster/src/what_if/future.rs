@@ -1,14 +1,15 @@
 //! A view that proceeds by itself: decisions are carried out at once, and copies arrive.
 
-use super::forecast::Evens;
+use super::forecast::{Change, Evens};
 use crate::balance::Balancer;
-use crate::disk::{DiskRecord, DiskState, Transition};
+use crate::disk::{DiskRecord, DiskState, MovePlan, Objection, Transition};
 use crate::limits::{FORECAST_ROUNDS_MAX, REFUSED_RETRY};
 use crate::repair::{Action, Repairs, Settings, Step};
 use crate::view::{Ground, View};
 use base::{ComponentId, DeviceId, DiskId, Instant};
-use placement::{Balance, Footprint, Policy};
-use replication::{OwnedBy, Role, Standing};
+use layout::Component;
+use placement::{Balance, DeviceSpace, Footprint, Policy};
+use replication::{Moved as Boundary, OwnedBy, Role, Standing};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -99,21 +100,54 @@ impl Future {
     }
 
     /// Changes the policy of a disk, as `disk set` does. Missing copies come with the repairs.
-    ///
-    /// # Errors
-    /// Why the disk keeps its policy.
-    pub(super) fn set_policy(&mut self, id: DiskId, policy: &Policy) -> Result<(), String> {
-        let disk = self.view.disks.get(&id).cloned().ok_or("there is no such disk")?;
-        let (spaces, used_bytes) = (self.view.spaces(), self.view.used(id));
-        if disk.needs_move(policy) {
-            disk.check_move(policy, &spaces, used_bytes).map_err(|objection| objection.to_string())?;
-            return Err("what it holds has to be moved into another layout: `drystone disk set` begins that"
-                .to_owned());
+    pub(super) fn set_policy(&mut self, id: DiskId, policy: &Policy) -> Change {
+        let Some(disk) = self.view.disks.get(&id).cloned() else {
+            return Change::Refused("there is no such disk".to_owned());
+        };
+        if disk.policy == *policy && disk.moving.is_none() {
+            return Change::Done;
         }
-        let changed = disk.change_rules(policy, disk.follows.clone(), &spaces, used_bytes);
-        let transition = changed.map_err(|objection| objection.to_string())?;
-        self.adopt(&disk, transition, Cause::Need);
-        Ok(())
+        let spaces = self.view.spaces();
+        let changed = match disk.needs_move(policy) {
+            true => self.move_over(&disk, policy, &spaces).map(Change::Moves),
+            false => {
+                disk.change_rules(policy, disk.follows.clone(), &spaces, self.view.used(id)).map(|change| {
+                    self.adopt(&disk, change, Cause::Need);
+                    Change::AtOnce
+                })
+            }
+        };
+        changed.unwrap_or_else(|objection| Change::Refused(objection.to_string()))
+    }
+
+    /// Moves all of a disk into the layout that a policy asks for.
+    fn move_over(
+        &mut self,
+        disk: &DiskRecord,
+        policy: &Policy,
+        spaces: &[DeviceSpace],
+    ) -> Result<MovePlan, Objection> {
+        let used_bytes = self.view.used(disk.id).to_vec();
+        let (nodes, follows) = (self.view.nodes(), disk.follows.clone());
+        let begun = {
+            let mut ids = ids_below(&mut self.last_id);
+            disk.begin_move(policy, follows, spaces, &used_bytes, &nodes, &mut ids, self.seed)?
+        };
+        let mut moved = begun.record.finish_growth()?.record;
+        let size = moved.layout.size();
+        moved.roster.moving = Some(Boundary { boundary: size, trimmed: size });
+        moved.layout.set_boundary(size);
+        let Transition { record, delete, .. } = moved.end_move()?;
+        let plan = disk.plan_room(&record.layout, spaces, &used_bytes)?;
+        let data = disk.data_bytes(&used_bytes);
+        let share = |one: &Component| (u128::from(data) * u128::from(one.size) / u128::from(size)) as u64;
+        let shares = record.layout.places().map(|(_, components)| share(&components[0])).collect();
+        let freed = Transition { record: record.clone(), create: Vec::new(), update: Vec::new(), delete };
+        self.adopt(disk, freed, Cause::Need);
+        self.view.used_bytes.insert(disk.id, shares);
+        let made = Transition { record: record.clone(), delete: Vec::new(), update: Vec::new(), ..begun };
+        self.adopt(&record, made, Cause::Need);
+        Ok(plan)
     }
 
     /// What a disk lacks of its policy, by its record.

@@ -4,6 +4,7 @@ use super::*;
 use crate::testing::{at, cluster, policy};
 use base::units::GIB;
 use base::{DeviceId, HostId};
+use std::collections::BTreeSet;
 
 fn ask(view: &View, question: &Question) -> Forecast {
     let before = format!("{view:?}");
@@ -183,10 +184,56 @@ fn another_policy_costs_copies_or_gives_them_back() {
         "{}",
         never.verdict
     );
-    let columns = set(&[1], "single,stripes=2");
-    assert!(columns.disks[0].lacks[0].contains("moved into another layout"), "{columns:?}");
+    let columns = set(&[1], "single,stripes=9");
+    assert!(columns.disks[0].lacks[0].contains("stripes=9"), "{columns:?}");
+    assert!(matches!(columns.disks[0].change, Some(Change::Refused(_))), "{columns:?}");
     let forced = set(&[1], "default,failures_to_tolerate=3,stripes=1,force_provisioning=on");
     assert_eq!(forced.bytes_to_copy, 20 * GIB);
     let lacks = &forced.disks[0].lacks;
     assert!(lacks.iter().any(|text| text == "failures_to_tolerate is 2, the policy asks for 3"), "{lacks:?}");
+}
+
+/// `what-if` said of a rule that needs another layout only that it does.
+#[test]
+fn a_policy_that_needs_another_layout_says_what_moves_and_how_full_devices_get() {
+    let view =
+        filled(4, &[(1, "default,stripes=1", 6), (2, "default,stripes=1", 3), (3, "single,stripes=1", 1)]);
+    let rows = policy("method=parity,stripes=1");
+    let asked = Question::SetPolicy { disks: vec![DiskId(1), DiskId(2), DiskId(3)], policy: rows };
+    let found = ask(&view, &asked);
+    let of = |id: u128| found.disks.iter().find(|one| one.disk == DiskId(id)).expect("it is asked about");
+    for (id, gib) in [(1, 8), (2, 4)] {
+        let Some(Change::Moves(plan)) = &of(id).change else { panic!("{:?}", of(id)) };
+        assert_eq!(plan.bytes_to_copy, gib * GIB, "3 data and 1 parity");
+        assert_eq!(of(id).bytes / GIB, gib, "each component in whole extents");
+        assert_eq!((plan.devices.len(), of(id).then, of(id).lacks.len()), (4, Condition::Whole, 0));
+    }
+    assert!(found.verdict.starts_with("3 disks can have"), "{}", found.verdict);
+    assert!(found.verdict.ends_with("3 disks move into another layout"), "{}", found.verdict);
+    // Two mirrors of 9 GiB and 1 GiB become rows with a third more than the data.
+    let used = |space: &[HostSpace]| space.iter().map(|one| one.used_bytes).sum::<u64>();
+    assert_eq!((used(&found.before), used(&found.after) / GIB), (19 * GIB, 13));
+    assert_eq!(found.move_rooms.len(), 4);
+    for room in &found.move_rooms {
+        assert!(room.used_bytes < room.peak_bytes && room.peak_bytes < room.limit_bytes, "{room:?}");
+        assert!(found.device_names.contains_key(&room.device));
+    }
+    // The second one finds the room that the first one leaves.
+    let mut full = view.clone();
+    for host in 1..=4 {
+        full.host_mut(host).devices[0].free_bytes = 6 * GIB;
+    }
+    let found = ask(&full, &asked);
+    let refused = found.disks.iter().filter(|one| matches!(one.change, Some(Change::Refused(_))));
+    let refused: Vec<&Outlook> = refused.collect();
+    assert!(refused.iter().all(|one| one.lacks[0].contains("of room for the other layout")), "{refused:?}");
+    assert!(!refused.is_empty(), "{found:?}");
+    let same =
+        ask(&view, &Question::SetPolicy { disks: vec![DiskId(3)], policy: policy("single,stripes=1") });
+    assert_eq!(same.disks[0].change, Some(Change::Done));
+    let limit = ask(
+        &view,
+        &Question::SetPolicy { disks: vec![DiskId(3)], policy: policy("single,stripes=1,iops_limit=9") },
+    );
+    assert_eq!(limit.disks[0].change, Some(Change::AtOnce));
 }

@@ -1,6 +1,6 @@
 //! A forecast in one sentence.
 
-use super::forecast::{Forecast, HostSpace, Outlook, Question};
+use super::forecast::{Change, Forecast, HostSpace, Outlook, Question};
 use crate::disk::DiskState;
 use crate::status::Condition;
 use crate::view::View;
@@ -102,6 +102,13 @@ fn changed(policy: &str, forecast: &Forecast) -> String {
         (0, freed) => format!("{} are given back", format_bytes(freed)),
         (copied, freed) => {
             format!("{} are copied, {} are given back", format_bytes(copied), format_bytes(freed))
+        }
+    };
+    let moves = forecast.disks.iter().filter(|one| matches!(one.change, Some(Change::Moves(_)))).count();
+    let cost = match moves {
+        0 => cost,
+        moves => {
+            format!("{cost}; {} {} into another layout", words::disks(moves), verb(moves, "moves", "move"))
         }
     };
     let granted = forecast.disks.len() - refused.len();

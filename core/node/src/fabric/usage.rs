@@ -9,6 +9,7 @@ use super::pending::For;
 use crate::disk::Disk;
 use crate::interface::{FabricOutput, Output, OwnershipState, Token};
 use crate::limits;
+use crate::moves::move_state;
 use crate::node::Node;
 use crate::ownership::{Next, Ownership, Sight};
 use crate::range::range_of;
@@ -64,14 +65,16 @@ impl Node {
 
     /// The ownership of an open disk, as this node knows it.
     pub fn ownership(&self, disk: DiskId) -> Option<OwnershipState> {
-        let state = &self.disks[self.disk(disk)?.0];
-        Some(state.ownership.state(state.pace.figures(self.now)))
+        Some(self.ownership_of(&self.disks[self.disk(disk)?.0]))
     }
 
     /// The same of all open disks, in one pass.
     pub fn ownerships(&self) -> impl Iterator<Item = (DiskId, OwnershipState)> {
-        let state = |disk: &Disk| disk.ownership.state(disk.pace.figures(self.now));
-        self.disks.iter().map(move |(_, disk)| (disk.spec.id, state(disk)))
+        self.disks.iter().map(|(_, disk)| (disk.spec.id, self.ownership_of(disk)))
+    }
+
+    fn ownership_of(&self, disk: &Disk) -> OwnershipState {
+        disk.ownership.state(disk.pace.figures(self.now), move_state(disk))
     }
 
     /// The disks that are owned here.

@@ -29,7 +29,7 @@ pub struct FollowerView {
     pub disk: String,
     /// `done`, `moving`, `waiting` or `refused`.
     pub state: String,
-    /// Why it is refused, or which copies it still waits for.
+    /// Why it is refused, or what it waits for: copies, or the moves of other disks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }

@@ -37,9 +37,12 @@ pub struct AddHost {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetPolicy {
-    /// Their names or ids; none: all disks.
+    /// Their names or ids; none: all disks, or those of `followers`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<String>,
+    /// All disks that follow this named policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followers: Option<String>,
     /// A policy's name, rules, or both: `single`, `gold,stripes=2`.
     pub policy: String,
 }
@@ -61,6 +64,9 @@ pub struct ForecastView {
     pub before: Vec<HostSpaceView>,
     /// Their room when all has been copied that can be.
     pub after: Vec<HostSpaceView>,
+    /// The devices that disks which move into another layout get something on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub move_rooms: Vec<MoveRoomView>,
     /// The disks that something becomes of, the worst off first.
     pub disks: Vec<OutlookView>,
 }
@@ -97,4 +103,21 @@ pub struct OutlookView {
     pub targets: BTreeMap<String, u64>,
     /// What it does not get, and why.
     pub lacks: Vec<String>,
+    /// How it gets the policy that is asked about: `done`: it has it; `at once`; `moves`: what it holds is moved into another layout; or
+    /// `refused`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
+}
+
+/// What moves into another layout use of a device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MoveRoomView {
+    /// The device, with its host.
+    pub device: String,
+    /// Bytes in use now.
+    pub used_bytes: u64,
+    /// The most bytes in use while disks move.
+    pub peak_bytes: u64,
+    /// The most bytes that a move may leave it with.
+    pub limit_bytes: u64,
 }

@@ -37,21 +37,23 @@ enum Progress {
 }
 
 impl Cluster {
-    /// Changes what the request names. A smaller size is confirmed.
+    /// Changes what the request names. A smaller size is confirmed. The named policy that the disk follows no more, if it moves back.
     ///
     /// # Errors
     /// When the name is taken, there is no room, or hosts that are needed do not answer.
-    pub async fn change_disk(&self, id: DiskId, request: &ChangeDisk) -> Result<(), Failure> {
+    pub async fn change_disk(&self, id: DiskId, request: &ChangeDisk) -> Result<Option<String>, Failure> {
         if let Some(size) = request.size {
             self.resize(id, size, request.confirm.is_some()).await?;
         }
         if let Some(host) = &request.keep {
             self.resolve(id, host, request.confirm.as_deref()).await?;
         }
-        if let Some(action) = request.steer {
-            self.steer_move(id, action).await?;
-        }
-        self.edit(id, request).await
+        let left = match request.steer {
+            Some(action) => self.steer_move(id, action).await?,
+            None => None,
+        };
+        self.edit(id, request).await?;
+        Ok(left)
     }
 
     /// Of a disk that has diverged the copies of one host are kept.

@@ -9,7 +9,7 @@ use super::change::{objection, restless, unknown};
 use crate::directory::shared::record::ClusterDisk;
 use crate::events::Kind;
 use crate::limits::{FOLLOW_PERIOD, SIZE_POLL};
-use ::cluster::{Following, Objection, following};
+use ::cluster::{Following, MovesUnderWay, Objection, following};
 use api::types::FollowerView;
 use base::DiskId;
 use failure::Failure;
@@ -86,9 +86,10 @@ impl Cluster {
         let view = self.view();
         let keeper = self.keeper();
         let spaces = keeper.facts.spaces();
+        let moves = MovesUnderWay::of(view.disks.values().map(|disk| &disk.record));
         let follow = view.disks.values().filter(|disk| disk.record.follows.as_deref() == Some(name));
         let follower = |disk: &Arc<ClusterDisk>| {
-            let found = following(&disk.record, policy, &spaces, keeper.facts.used(disk.record.id));
+            let found = following(&disk.record, policy, &spaces, keeper.facts.used(disk.record.id), &moves);
             let (state, cause) = (found.name().to_owned(), found.cause().map(str::to_owned));
             FollowerView { disk: disk.record.name.clone(), state, cause }
         };
@@ -117,7 +118,8 @@ impl Cluster {
         }
     }
 
-    /// Changes the disks that wait for the rules of their policies, the smallest first; tells once of each that is refused.
+    /// Changes the disks that wait for the rules of their policies, the smallest first; tells once of each that is refused. Those that need
+    /// another layout begin to move only while few others move.
     async fn follow_once(&self, told: &mut BTreeMap<DiskId, String>) -> Result<(), Failure> {
         let view = self.view();
         let policies = &view.records.policies;
@@ -134,12 +136,13 @@ impl Cluster {
             return Ok(());
         }
         behind.sort_by_key(|(disk, ..)| disk.record.size);
+        let mut moves = MovesUnderWay::of(view.disks.values().map(|disk| &disk.record));
         let spaces = self.spaces().await?;
         for (disk, name, policy) in behind {
             let id = disk.record.id;
             let used_bytes = self.keeper().facts.used(id).to_vec();
-            match following(&disk.record, &policy, &spaces, &used_bytes) {
-                Following::Done | Following::Moving => {}
+            match following(&disk.record, &policy, &spaces, &used_bytes, &moves) {
+                Following::Done | Following::Moving | Following::Queued(_) => {}
                 Following::Refused(cause) => {
                     if told.insert(id, cause.clone()).as_ref() != Some(&cause) {
                         self.log(id, Kind::DiskChanged, format!("it does not follow policy {name}: {cause}"));
@@ -157,11 +160,17 @@ impl Cluster {
                         tracing::debug!("{failure}");
                         continue;
                     }
-                    self.log(
-                        id,
-                        Kind::DiskChanged,
-                        format!("it has the rules of policy {name}: {}", policy.short()),
-                    );
+                    let text = match disk.record.needs_move(&policy) {
+                        true => {
+                            moves.add(&disk.record);
+                            format!(
+                                "it moves into the layout that policy {name} asks for: {}",
+                                policy.short()
+                            )
+                        }
+                        false => format!("it has the rules of policy {name}: {}", policy.short()),
+                    };
+                    self.log(id, Kind::DiskChanged, text);
                 }
             }
         }

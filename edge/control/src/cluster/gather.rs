@@ -5,11 +5,13 @@ use super::{Cluster, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use crate::limits::HOST_ANSWER_WAIT;
 use crate::security::Security;
-use ::cluster::{Pace, copied_and_left};
+use ::cluster::{Hindrance, Pace, copied_and_left};
 use api::client::Client;
-use api::types::{LimitView, LocalView, MemberView, PaceView, PeerCountersView, ReplicationView, ResyncView};
+use api::types::{
+    LimitView, LocalView, MemberView, OwnerMoveView, PaceView, PeerCountersView, ReplicationView, ResyncView,
+};
 use base::{ComponentId, DiskId, HostId};
-use engine::ClusterState;
+use engine::{ClusterState, MoveState, Trouble};
 use failure::{Code, Failure};
 use replication::Standing;
 use replication::owner::{LeftBecause, MemberState, OwnerState, Phase};
@@ -129,6 +131,7 @@ impl Cluster {
             copied_bytes: owner.copied_bytes,
             repaired_blocks: owner.repaired_blocks,
             limit: self.limit_view(id, state),
+            moving: self.owner_move_view(id, state),
             members: owner.members.iter().map(|one| self.member_view(one, copied_and_left(one))).collect(),
         }
     }
@@ -144,6 +147,16 @@ impl Cluster {
             waiting: figures.waiting,
             waited: figures.waited,
             wait_us_p99: figures.wait_p99.map(|wait| wait.as_secs_f64() * 1e6),
+        })
+    }
+
+    /// What this host says, as the owner, of the move of a disk.
+    fn owner_move_view(&self, id: DiskId, state: &ClusterState) -> Option<OwnerMoveView> {
+        let moving = state.disks.get(&id)?.moving.as_ref()?;
+        Some(OwnerMoveView {
+            copied_bytes: moving.copied_bytes,
+            bytes_per_second: self.pace_of_move(id).filter(|pace| *pace > 0.0),
+            hindrance: hindrance(moving).map(|one| one.to_string()),
         })
     }
 
@@ -258,6 +271,21 @@ pub(super) fn owner_state(view: &View, told: &ReplicationView) -> Option<(DiskId
         repaired_blocks: told.repaired_blocks,
     };
     Some((id, state))
+}
+
+/// What keeps the move of a disk that is owned here from going on: a component that is missing before what the last attempt met.
+pub(super) fn hindrance(moving: &MoveState) -> Option<Hindrance> {
+    match moving.trouble {
+        _ if moving.awaits_component => Some(Hindrance::AwaitsComponent),
+        Some(Trouble::NoSpace) => Some(Hindrance::NoSpace),
+        Some(Trouble::Damaged) => Some(Hindrance::Damaged),
+        None => None,
+    }
+}
+
+/// What another host says, as its owner, of the move of a disk.
+pub(super) fn hindrance_told(told: &ReplicationView) -> Option<(DiskId, Hindrance)> {
+    Some((told.disk.parse().ok()?, Hindrance::read(told.moving.as_ref()?.hindrance.as_deref()?)?))
 }
 
 /// The reason that another host wrote out.

@@ -3,7 +3,7 @@
 //! Every host sees all records and comes to the same decisions; it carries out those that are for itself, each as one
 //! compare-and-set of one record. Nothing is concluded while the directory does not answer. Must hold no rule of its own.
 
-use super::gather::owner_state;
+use super::gather::{hindrance, hindrance_told, owner_state};
 use super::kept::{Keeper, LastBeat};
 use super::{Cluster, Locals, View};
 use crate::directory::shared::{Beat, now_ns};
@@ -46,12 +46,19 @@ impl Keeper {
         let beats = self.last_beat.iter().flat_map(|last| &last.attendees.heard);
         let told =
             beats.filter(|heard| heard.beat.host != me.to_string()).flat_map(|heard| &heard.beat.owned);
+        let mut hindrances = BTreeMap::new();
         for told in told {
             self.facts.owners.extend(owner_state(view, told));
+            hindrances.extend(hindrance_told(told));
         }
-        let own = state.disks.iter().filter_map(|(id, disk)| Some((*id, disk.owner.clone()?)));
-        self.facts.owners.extend(own);
+        for (id, disk) in &state.disks {
+            let Some(owner) = disk.owner.clone() else { continue };
+            self.facts.owners.insert(*id, owner);
+            hindrances.remove(id);
+            hindrances.extend(disk.moving.as_ref().and_then(hindrance).map(|found| (*id, found)));
+        }
         let now = self.now();
+        self.facts.moves = self.moves.step(now, &self.facts.disks, &hindrances);
         if self.away_since.is_none() && self.last_beat.is_some() {
             self.attended = self.attendance.step(now, &self.facts.hosts);
         }
@@ -319,14 +326,15 @@ impl Cluster {
         i64::try_from(i128::from(now_ns()) - i128::from(theirs.0)).unwrap_or(0)
     }
 
-    /// What others should know of disks that are owned here: of those that are not whole, as many as a heartbeat takes.
+    /// What others should know of disks that are owned here: of those that are not whole or move, as many as a heartbeat takes.
     fn owned_to_tell(&self, state: &ClusterState) -> Vec<api::types::ReplicationView> {
         let owned = state.disks.iter().filter_map(|(id, disk)| Some((*id, disk.owner.as_ref()?)));
-        let is_whole = |(_, owner): &(DiskId, &replication::owner::OwnerState)| {
+        let rests = |(id, owner): &(DiskId, &replication::owner::OwnerState)| {
             owner.phase == replication::owner::Phase::Serving
                 && owner.members.iter().all(|one| one.standing == Standing::Active)
+                && state.disks[id].moving.is_none()
         };
-        let mut owned: Vec<_> = owned.filter(|one| !is_whole(one)).collect();
+        let mut owned: Vec<_> = owned.filter(|one| !rests(one)).collect();
         // Those that are being filled first: others wait for them.
         owned.sort_by_key(|(_, owner)| !owner.members.iter().any(|one| one.resync.is_some()));
         owned.truncate(BEAT_OWNED_MAX);

@@ -1,7 +1,7 @@
 //! What a host makes of all that it sees of its cluster.
 
 use crate::directory::shared::Attendees;
-use ::cluster::{Attendance, Balancer, Links, Liveness, Repairs, RoomWatch, SlowWatch, StandIns};
+use ::cluster::{Attendance, Balancer, Links, Liveness, MoveWatch, Repairs, RoomWatch, SlowWatch, StandIns};
 use base::{ComponentId, HostId};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -32,6 +32,8 @@ pub struct Keeper {
     /// What was decided about evening out.
     pub(super) balancer: Balancer,
     pub(super) balanced: Option<Instant>,
+    /// Since when disks that move into another layout stand still.
+    pub(super) moves: MoveWatch,
     /// Full devices that components wait for.
     pub(super) room: RoomWatch,
     /// How long this host's devices work for what they do.

@@ -73,11 +73,11 @@ impl Cluster {
         }
     }
 
-    /// Has a disk that moves pause, go on, or move back.
+    /// Has a disk that moves pause, go on, or move back. The named policy that it follows no more, if it did: it would begin the move again.
     ///
     /// # Errors
     /// When it does not move.
-    pub(super) async fn steer_move(&self, id: DiskId, action: MoveAction) -> Result<(), Failure> {
+    pub(super) async fn steer_move(&self, id: DiskId, action: MoveAction) -> Result<Option<String>, Failure> {
         for _ in 0..ATTEMPTS {
             let disk = self.changeable(id).await?;
             let record = &disk.record;
@@ -95,7 +95,7 @@ impl Cluster {
                 MoveAction::On => (false, false),
             };
             if (is_back, is_paused) == (moving.is_back, moving.is_paused) {
-                return Ok(());
+                return Ok(None);
             }
             let text = match action {
                 MoveAction::Pause => "its move into another layout pauses",
@@ -103,9 +103,16 @@ impl Cluster {
                 MoveAction::Back => "it moves back into the layout that it had",
                 MoveAction::On => "it moves on into the other layout",
             };
-            let steered = record.steer_move(is_back, is_paused);
-            if self.commit_move(&disk, steered.map_err(objection)?, text).await? {
-                return Ok(());
+            let steered = record.steer_move(is_back, is_paused).map_err(objection)?;
+            let left = record.follows.clone().filter(|_| steered.record.follows.is_none());
+            let text = match &left {
+                Some(policy) => {
+                    format!("{text}; it follows policy {policy} no more and has rules of its own")
+                }
+                None => text.to_owned(),
+            };
+            if self.commit_move(&disk, steered, &text).await? {
+                return Ok(left);
             }
             tokio::time::sleep(SIZE_POLL).await;
         }

@@ -3,10 +3,10 @@
 use super::{Cluster, Locals};
 use ::cluster::{
     Absence, Code, Compliance, Condition, DiskRecord, Finding, Holder, Known, Lifespan, Liveness,
-    Maintenance, Provisioned, Reason, Subject, Surroundings, UNKNOWN_TIME, condition, explain_disk, findings,
-    progress,
+    Maintenance, MovesUnderWay, Provisioned, Reason, Subject, Surroundings, UNKNOWN_TIME, condition,
+    explain_disk, explain_move, findings, progress, standstill,
 };
-use api::types::BalanceView;
+use api::types::{BalanceView, MoveView, ReplicationView};
 use base::units::format_bytes;
 use base::{DiskId, HostId};
 use engine::ClusterState;
@@ -112,13 +112,41 @@ impl Cluster {
     /// Whether disks are as their policies say, as this host knows it.
     pub fn compliance(&self) -> BTreeMap<DiskId, Compliance> {
         let keeper = self.keeper();
-        let directory = keeper.known().directory;
-        let facts = &keeper.facts;
+        let (facts, known) = (&keeper.facts, keeper.known());
+        let moves = MovesUnderWay::of(facts.disks.values());
         let found = facts
             .disks
             .values()
-            .filter_map(|disk| Some((disk.id, ::cluster::compliance(facts, disk, directory)?)));
+            .filter_map(|disk| Some((disk.id, ::cluster::compliance(facts, disk, &known, &moves)?)));
         found.collect()
+    }
+
+    /// The disks that move into another layout: what there is to say of each in one line and in figures.
+    pub fn moves(&self, locals: &Locals) -> BTreeMap<DiskId, (String, MoveView)> {
+        let keeper = self.keeper();
+        let (facts, now) = (&keeper.facts, keeper.now());
+        let view = |(id, disk): (&DiskId, &DiskRecord)| {
+            let moving = disk.moving.as_ref()?;
+            let (moved_bytes, all) = disk.moved_bytes()?;
+            let remaining_bytes = all - moved_bytes;
+            let stands_still = standstill(facts, disk, now);
+            let goes_on = !moving.is_paused && stands_still.is_none();
+            let owned = owned_of(*id, disk, locals).and_then(|told| told.moving.as_ref());
+            let pace = owned.and_then(|told| told.bytes_per_second).filter(|_| goes_on);
+            let line = explain_move(facts, disk, pace.map(|pace| pace as u64), now)?;
+            let figures = MoveView {
+                policy: if moving.is_back { disk.policy.short() } else { moving.policy.short() },
+                is_back: moving.is_back,
+                is_paused: moving.is_paused,
+                moved_bytes,
+                remaining_bytes,
+                bytes_per_second: pace,
+                seconds_left: pace.map(|pace| remaining_bytes as f64 / pace),
+                stands_still,
+            };
+            Some((*id, (line, figures)))
+        };
+        facts.disks.iter().filter_map(view).collect()
     }
 
     /// Space of the cluster, and of each host.
@@ -204,11 +232,15 @@ fn subject_name(facts: &::cluster::View, subject: Subject) -> String {
     }
 }
 
+/// What the owner of a disk says of it.
+fn owned_of<'a>(id: DiskId, disk: &DiskRecord, locals: &'a Locals) -> Option<&'a ReplicationView> {
+    let (owner, text) = (disk.roster.owner?, id.to_string());
+    locals.get(&owner.node.host)?.owned.iter().find(|told| told.disk == text)
+}
+
 /// Bytes per second at which the owner of a disk copies.
 pub(super) fn pace_of(id: DiskId, disk: &DiskRecord, locals: &Locals) -> Option<u64> {
-    let owner = disk.roster.owner?;
-    let text = id.to_string();
-    let told = locals.get(&owner.node.host)?.owned.iter().find(|told| told.disk == text)?;
+    let told = owned_of(id, disk, locals)?;
     let paces = told.members.iter().filter_map(|member| member.resync.as_ref()?.bytes_per_second);
     let pace = paces.sum::<f64>() as u64;
     (pace > 0).then_some(pace)

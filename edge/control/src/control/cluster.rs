@@ -9,7 +9,7 @@ use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use ::cluster::{Claim, Compliance, Condition, DeviceState, Holder};
 use api::types::{
     AllowedView, AttachedView, ComplianceView, CopyView, HostSummary, LimitView, LocalView, MemberView,
-    RebuildDirectory, RebuildView, ReplicationView, ResyncView, ResyncsView, VersionsView,
+    MoveView, RebuildDirectory, RebuildView, ReplicationView, ResyncView, ResyncsView, VersionsView,
 };
 use base::units::format_bytes;
 use base::{ComponentId, DiskId, HostId, NodeId};
@@ -32,6 +32,8 @@ pub(super) struct Gathered {
     told: BTreeMap<DiskId, (Condition, String)>,
     /// Whether disks are as their policies say.
     compliance: BTreeMap<DiskId, Compliance>,
+    /// Disks that move into another layout, in words and figures.
+    moves: BTreeMap<DiskId, (String, MoveView)>,
 }
 
 /// What a host knows alone, with names by identity.
@@ -43,6 +45,8 @@ pub struct NamedLocal {
     pub certificates: Vec<(Holder, String, u64)>,
     /// Whether disks are as their policies say, or move to be, by name.
     pub compliance: Vec<(String, bool)>,
+    /// The disks that move into another layout and are owned here, by name.
+    pub moves: Vec<(String, MoveView)>,
 }
 
 impl Control {
@@ -127,8 +131,15 @@ impl Control {
             let name = view.disks.get(&id)?.record.name.clone();
             Some((name, !matches!(found, Compliance::NotCompliant(_))))
         });
+        let owner = |disk: &ClusterDisk| disk.record.roster.owner.map(|owner| owner.node.host);
+        let moves = cluster.moves(&Locals::from([(cluster.me, local.clone())])).into_iter();
+        let moves = moves.filter_map(|(id, (_, figures))| {
+            let disk = view.disks.get(&id).filter(|disk| owner(disk) == Some(cluster.me))?;
+            Some((disk.record.name.clone(), figures))
+        });
         Ok(NamedLocal {
             compliance: compliance.collect(),
+            moves: moves.collect(),
             local,
             disks: disks.collect(),
             hosts: hosts.collect(),
@@ -156,6 +167,7 @@ impl Control {
         let locals = cluster.locals(&state).await;
         let told = cluster.explain(&state, &locals);
         let compliance = cluster.compliance();
+        let moves = cluster.moves(&locals);
         let of_host = |(host, local): (&HostId, &LocalView)| {
             let host = *host;
             local
@@ -166,7 +178,7 @@ impl Control {
                 .collect::<Vec<_>>()
         };
         let owned = locals.iter().flat_map(of_host).collect();
-        Ok(Gathered { view, me: cluster.me, state, locals, owned, told, compliance })
+        Ok(Gathered { view, me: cluster.me, state, locals, owned, told, compliance, moves })
     }
 }
 
@@ -353,12 +365,17 @@ impl Gathered {
         told.map(|(_, line)| line.clone()).into_iter().collect()
     }
 
-    /// In words: what goes on with a disk that is whole, and what becomes of its size.
+    /// How far a disk is that moves into another layout.
+    pub(super) fn moving(&self, id: DiskId) -> Option<MoveView> {
+        self.moves.get(&id).map(|(_, figures)| figures.clone())
+    }
+
+    /// In words: what goes on with a disk that is whole, and what becomes of its size and its layout.
     pub(super) fn under_way(&self, id: DiskId) -> Option<String> {
         let told = self.told.get(&id).filter(|(condition, _)| *condition == Condition::Whole);
         let record = self.disk(id).map(|disk| &disk.record);
         let growth = record.and_then(|record| record.growth.as_ref());
-        let moves = record.and_then(|record| record.move_text());
+        let moves = self.moves.get(&id).map(|(line, _)| line.clone());
         let growth = growth.filter(|_| moves.is_none());
         let growth = growth.map(|growth| format!("it grows to {}", format_bytes(growth.size))).or(moves);
         let surplus = record.and_then(|record| record.surplus);

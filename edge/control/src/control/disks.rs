@@ -81,8 +81,13 @@ impl Control {
             let wanted = |before: &Rules| self.resolve_rules(Some(text), Some(before));
             self.cluster.change_rules(entry.record.id, wanted).await?;
         }
-        self.cluster.change_disk(entry.record.id, &request).await?;
-        self.disk_view(&entry.record.id.to_string()).await
+        let left = self.cluster.change_disk(entry.record.id, &request).await?;
+        let mut disk = self.disk_view(&entry.record.id.to_string()).await?;
+        let warning = |policy| {
+            format!("{} follows policy {policy} no more: it has rules of its own", disk.summary.name)
+        };
+        disk.warnings = left.map(warning).into_iter().collect();
+        Ok(disk)
     }
 
     /// Deletes a disk and all that is on it, if nobody uses it.

@@ -283,6 +283,7 @@ fn summary(
         debts: debts(entry, spaces),
         not_whole,
         under_way: gathered.under_way(record.id),
+        moving: gathered.moving(record.id),
         trouble,
     }
 }

@@ -5,10 +5,11 @@ use crate::cluster::Cluster;
 use crate::limits::NEW_DEVICES_MAX;
 use crate::system::blocking_seed;
 use ::cluster::{
-    Condition, Evens, Forecast, HostSpace, NewHost, Outlook, Question, View, hosts_of_domain, what_if,
+    Condition, DiskRecord, Evens, Forecast, HostSpace, MoveRoom, NewHost, Outlook, Question, View,
+    hosts_of_domain, what_if,
 };
 use api::types::BalanceMode;
-use api::types::{AddHost, ForecastView, HostSpaceView, OutlookView, SetPolicy, WhatIf};
+use api::types::{AddHost, ForecastView, HostSpaceView, MoveRoomView, OutlookView, SetPolicy, WhatIf};
 use base::DiskId;
 use failure::{Code, Failure};
 
@@ -46,12 +47,16 @@ impl Control {
             WhatIf::AddHost(host) => {
                 Question::AddHost(Box::new(new_host(cluster, &view, host)?.record(&view)))
             }
-            WhatIf::SetPolicy(SetPolicy { disks, policy }) => {
+            WhatIf::SetPolicy(SetPolicy { disks, followers, policy }) => {
                 let policy = self.resolve_policy(Some(&policy))?;
+                let follows = |disk: &DiskRecord| followers.is_none() || disk.follows == followers;
                 let disks = match disks.is_empty() {
-                    true => view.disks.keys().copied().collect(),
+                    true => view.disks.values().filter(|disk| follows(disk)).map(|disk| disk.id).collect(),
                     false => self.ids_of(&disks)?,
                 };
+                if let Some(name) = followers.filter(|_| disks.is_empty()) {
+                    return Err(Failure::new(Code::NotFound, format!("no disk follows the policy `{name}`")));
+                }
                 Question::SetPolicy { disks, policy }
             }
         };
@@ -120,9 +125,18 @@ fn forecast_view(forecast: &Forecast) -> ForecastView {
         bytes: one.bytes,
         targets: one.targets.iter().map(|(id, bytes)| (name(id), *bytes)).collect(),
         lacks: one.lacks.clone(),
+        change: one.change.as_ref().map(|change| change.name().to_owned()),
+    };
+    let room = |one: &MoveRoom| MoveRoomView {
+        device: name(&one.device),
+        used_bytes: one.used_bytes,
+        peak_bytes: one.peak_bytes,
+        limit_bytes: one.limit_bytes,
     };
     let is_harmed =
         |one: &Outlook| one.then > one.now || one.at_once == Condition::Inaccessible || !one.lacks.is_empty();
+    let mut move_rooms: Vec<MoveRoomView> = forecast.move_rooms.iter().map(room).collect();
+    move_rooms.sort_by(|a, b| a.device.cmp(&b.device));
     ForecastView {
         verdict: forecast.verdict.clone(),
         is_harmless: !forecast.disks.iter().any(is_harmed),
@@ -131,6 +145,7 @@ fn forecast_view(forecast: &Forecast) -> ForecastView {
         bytes_freed: forecast.bytes_freed,
         before: forecast.before.iter().map(space).collect(),
         after: forecast.after.iter().map(space).collect(),
+        move_rooms,
         disks: forecast.disks.iter().map(outlook).collect(),
     }
 }

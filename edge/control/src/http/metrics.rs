@@ -5,7 +5,7 @@
 
 use crate::control::{Control, NamedLocal};
 use ::cluster::{Code, Holder};
-use api::types::{HealthView, HostSummary, HostView, LimitView};
+use api::types::{HealthView, HostSummary, HostView, LimitView, MoveView};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
@@ -233,8 +233,9 @@ fn add_health(snapshot: &mut Snapshot, health: &HealthView) {
 
 /// Other hosts, the directory, and the disks that this host owns.
 fn add_cluster(snapshot: &mut Snapshot, named: &NamedLocal) {
-    let NamedLocal { local, disks, hosts, certificates, compliance } = named;
+    let NamedLocal { local, disks, hosts, certificates, compliance, moves } = named;
     add_certificates(snapshot, certificates);
+    moves.iter().for_each(|(disk, moving)| add_move(snapshot, disk, moving));
     let peers = &local.peers;
     for (reason, count) in [("refused", peers.refused), ("garbage", peers.garbage), ("slow", peers.slow)] {
         let help = "Connections with other hosts that went wrong";
@@ -286,6 +287,27 @@ fn add_cluster(snapshot: &mut Snapshot, named: &NamedLocal) {
         ] {
             snapshot.add(name, help, &disk, Value::Counter(value));
         }
+    }
+}
+
+/// How far a disk is that this host owns and that moves into another layout.
+fn add_move(snapshot: &mut Snapshot, disk: &str, moving: &MoveView) {
+    let flag = |is: bool| f64::from(u8::from(is));
+    for (name, help, value) in [
+        ("disk_move_moved_bytes", "Bytes of the disk moved into another layout", moving.moved_bytes as f64),
+        (
+            "disk_move_remaining_bytes",
+            "Bytes of the disk still to be moved into another layout",
+            moving.remaining_bytes as f64,
+        ),
+        ("disk_move_paused", "Whether the move into another layout is paused", flag(moving.is_paused)),
+        (
+            "disk_move_stands_still",
+            "Whether the move into another layout stands still for want of room or of a component",
+            flag(moving.stands_still.is_some()),
+        ),
+    ] {
+        snapshot.add(name, help, &[("disk", disk)], Value::Gauge(value));
     }
 }
 

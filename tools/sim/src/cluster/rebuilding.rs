@@ -295,6 +295,7 @@ fn disk_record(spec: node::DiskSpec, version: u64, roster: Roster) -> DiskRecord
         is_back: spec.course.is_back,
         is_paused: spec.course.is_paused,
         trimmed: moved.trimmed,
+        followed: None,
     });
     DiskRecord {
         version,

@@ -458,6 +458,8 @@ struct StoredMoving {
     #[serde(default, skip_serializing_if = "is_false")]
     paused: bool,
     trimmed: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    followed: Option<String>,
 }
 
 impl From<&Moving> for StoredMoving {
@@ -469,6 +471,7 @@ impl From<&Moving> for StoredMoving {
             back: moving.is_back,
             paused: moving.is_paused,
             trimmed: moving.trimmed,
+            followed: moving.followed.clone(),
         }
     }
 }
@@ -483,6 +486,7 @@ impl StoredMoving {
             is_back: self.back,
             is_paused: self.paused,
             trimmed: self.trimmed,
+            followed: self.followed,
         })
     }
 }

@@ -116,6 +116,7 @@ fn a_disk_that_moves_is_read_as_it_was_written_with_its_boundary() {
         is_back: true,
         is_paused: true,
         trimmed: 32 << 20,
+        followed: Some("gold".to_owned()),
     });
     assert_eq!(ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9)), Ok(disk.clone()));
 }
