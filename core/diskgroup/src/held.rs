@@ -193,6 +193,8 @@ pub(crate) struct Held {
     accepted: usize,
     /// Parts, by component key, with row writes that no accepted order has decided.
     with_rows: BTreeSet<(u32, u32)>,
+    /// Up to where changes of an owner are decided that does not tell a component watermarks, by component key.
+    decided: BTreeMap<u32, WriteId>,
     /// Whether such row writes may have been decided by a watermark since they were last looked at.
     are_rows_due: bool,
     /// Whether blocks became content since the last look at what is left to destage.
@@ -210,6 +212,7 @@ impl Held {
 
     /// Forgets all that is held of a component.
     pub(crate) fn drop_component(&mut self, component: u32) {
+        self.decided.remove(&component);
         let parts = std::mem::take(&mut self.parts[component as usize]);
         self.count -= parts.values().map(|part| part.entries.len()).sum::<usize>();
         self.with_rows.retain(|(of, _)| *of != component);
@@ -367,6 +370,19 @@ impl Held {
     /// A watermark has moved on: it may have decided row writes.
     pub(crate) fn watermark_moved(&mut self) {
         self.are_rows_due |= !self.with_rows.is_empty();
+    }
+
+    /// All changes of that epoch up to an id are decided, though the component's watermark stays where it is.
+    pub(crate) fn decided(&mut self, component: u32, through: WriteId) {
+        let known = self.decided.entry(component).or_default();
+        *known = through.max(*known);
+        self.watermark_moved();
+    }
+
+    /// Whether changes of a component are known to be decided by that.
+    pub(crate) fn decided_of(&self, component: u32) -> impl Fn(WriteId) -> bool + use<> {
+        let through = self.decided.get(&component).copied().unwrap_or_default();
+        move |id| id.epoch == through.epoch && id <= through
     }
 
     /// The parts with row writes to be looked at, if a watermark has moved on since the last time.

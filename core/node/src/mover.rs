@@ -54,6 +54,11 @@ impl Progress {
         self.granule.clamp(*sizes.start(), *sizes.end())
     }
 
+    /// The same of a disk of that size, of which a sixteenth is moved at once at most.
+    pub(crate) fn granule_of(&self, size: u64, sizes: &RangeInclusive<u64>) -> u64 {
+        self.granule(sizes).min((size / 16).max(*sizes.start()))
+    }
+
     /// A granule was copied in this time: the next one is longer, if that was short, so that the disk is seldom opened anew.
     pub(crate) fn copied(&mut self, took: Duration, sizes: &RangeInclusive<u64>) {
         let granule = self.granule(sizes);

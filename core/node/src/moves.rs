@@ -141,7 +141,7 @@ impl Node {
         }
         let layout = &self.disks[disk].spec.layout;
         // A part of a disk that is as small as in a trial.
-        let step = match self.disks[disk].progress.granule(&self.fabric.settings.move_granules) {
+        let step = match self.disks[disk].progress.granule_of(size, &self.fabric.settings.move_granules) {
             bytes if bytes < EXTENT_SIZE => bytes,
             bytes => bytes.next_multiple_of(layout.full_stripe()),
         };

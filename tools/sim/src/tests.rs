@@ -114,6 +114,16 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
             "watchers large-copies stand-ins=200 deaf=136",
             "a component that was alone was told no watermark: what its owner had found undecided was done again by the next",
         ),
+        (
+            138,
+            "parity=3 folds=20",
+            "members of the parity left while a fold was computed: it waited for nobody's answer, without end",
+        ),
+        (
+            127,
+            "parity=4 folds=200 moving=406",
+            "a component that was brought up to date held row writes for which nobody told it that they were decided, until it had no room",
+        ),
     ];
     for (seed, features, story) in stories {
         let run = cluster::run_pinned(Play::Drawn, seed, of_hosts(features), None);

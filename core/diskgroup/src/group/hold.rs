@@ -103,7 +103,8 @@ impl Group {
     pub(super) fn settle_rows(&mut self) {
         for (component, part) in self.held.take_parts_with_rows() {
             let watermark = self.watermark(ComponentKey(component));
-            let runs = self.held.take_rows(component, part, |_, id| id <= watermark);
+            let is_known = self.held.decided_of(component);
+            let runs = self.held.take_rows(component, part, |_, id| id <= watermark || is_known(id));
             for run in runs {
                 let record = Record::Promote(self.row_blocks((component, part), run));
                 self.held.accept(component, part, 0);

@@ -40,6 +40,8 @@ impl Group {
                 window.count_from(through.epoch);
                 window.forget_through(through);
             });
+            // A component that is brought up to date holds no more of row writes for that than others do.
+            self.held.decided(component.0, through);
         }
     }
 

@@ -3,6 +3,7 @@
 
 use crate::changes::ChangedRange;
 use crate::interface::{DiskSpec, FabricOutput, Output, Token};
+use crate::mover::Progress;
 use crate::node::Node;
 use crate::request::Requester;
 use base::request::Request;
@@ -27,6 +28,9 @@ impl Node {
             let is_reshaped = disk.spec.shape != spec.shape;
             let boundary = disk.spec.layout.boundary();
             disk.spec = spec;
+            if is_reshaped {
+                disk.progress = Progress::default();
+            }
             if let Some(boundary) = boundary.filter(|_| disk.mover.is_some() && !is_reshaped) {
                 // As the owner has read it.
                 disk.spec.layout.set_boundary(boundary);
