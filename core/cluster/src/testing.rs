@@ -194,5 +194,7 @@ pub(crate) fn owner_state(disk: &DiskRecord, filled: &[(ComponentId, u64, u64)])
         waits_for_directory: false,
         copied_bytes: 0,
         repaired_blocks: 0,
+        held_blocks: 0,
+        folded_blocks: 0,
     }
 }

@@ -119,6 +119,7 @@ pub struct Owner {
     pub(crate) allowance: i64,
     pub(crate) copied_bytes: u64,
     pub(crate) repaired_blocks: u64,
+    pub(crate) folded_blocks: u64,
     pub(crate) out: Vec<Output>,
 }
 
@@ -202,6 +203,7 @@ impl Owner {
             allowance: 0,
             copied_bytes: 0,
             repaired_blocks: 0,
+            folded_blocks: 0,
             out: Vec::new(),
         };
         owner.starts_until = match owner.holds(Rule::WaitForStarts) {

@@ -198,6 +198,10 @@ pub struct PeerCountersView {
     pub sent_bytes: u64,
 }
 
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// What the owner of a disk says of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ReplicationView {
@@ -213,6 +217,12 @@ pub struct ReplicationView {
     pub copied_bytes: u64,
     /// Damaged blocks that it wrote again.
     pub repaired_blocks: u64,
+    /// Of a disk with parity: blocks that its components hold of small writes and that the parity does not count yet.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub held_blocks: u64,
+    /// Blocks of parity that were made to count such writes, since it began.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub folded_blocks: u64,
     /// What the limits of the disk do; nothing where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitView>,

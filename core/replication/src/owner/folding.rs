@@ -272,6 +272,7 @@ impl Owner {
 
     fn fold_written(&mut self, key: Key<FoldWork>, at: At, answer: Result<u8, Unanswered>) {
         let range = self.works.folds[key].now;
+        self.folded_blocks += if answer.is_ok() { u64::from(range.count) } else { 0 };
         self.fold_step(key, at, answer, |held, member| held.ended(member, None, &range));
         if self.works.folds.contains(key) && self.works.folds[key].outstanding == 0 {
             self.promote_folded(key);

@@ -505,4 +505,8 @@ pub struct OwnerState {
     pub copied_bytes: u64,
     /// Damaged blocks that were written again.
     pub repaired_blocks: u64,
+    /// Blocks that components hold of small changes, together, and that their parity does not count yet.
+    pub held_blocks: u64,
+    /// Blocks of parity that were made to count such changes.
+    pub folded_blocks: u64,
 }

@@ -33,6 +33,8 @@ impl Owner {
             waits_for_directory: !self.recording.is_idle() && self.is_held_up(),
             copied_bytes: self.copied_bytes,
             repaired_blocks: self.repaired_blocks,
+            held_blocks: self.places.iter().map(|place| place.held.blocks()).sum(),
+            folded_blocks: self.folded_blocks,
         }
     }
 

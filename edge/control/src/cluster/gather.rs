@@ -130,6 +130,8 @@ impl Cluster {
             waits_for_directory: owner.waits_for_directory,
             copied_bytes: owner.copied_bytes,
             repaired_blocks: owner.repaired_blocks,
+            held_blocks: owner.held_blocks,
+            folded_blocks: owner.folded_blocks,
             limit: self.limit_view(id, state),
             moving: self.owner_move_view(id, state),
             members: owner.members.iter().map(|one| self.member_view(one, copied_and_left(one))).collect(),
@@ -269,6 +271,8 @@ pub(super) fn owner_state(view: &View, told: &ReplicationView) -> Option<(DiskId
         waits_for_directory: told.waits_for_directory,
         copied_bytes: told.copied_bytes,
         repaired_blocks: told.repaired_blocks,
+        held_blocks: told.held_blocks,
+        folded_blocks: told.folded_blocks,
     };
     Some((id, state))
 }

@@ -278,12 +278,18 @@ fn add_cluster(snapshot: &mut Snapshot, named: &NamedLocal) {
         for (name, help, value) in [
             ("disk_components_not_current", "Components that are not up to date", missing as f64),
             ("disk_resync_remaining_bytes", "Bytes still to be copied to components", left as f64),
+            (
+                "disk_unfolded_blocks",
+                "Blocks held of small writes that parity does not count yet",
+                owned.held_blocks as f64,
+            ),
         ] {
             snapshot.add(name, help, &disk, Value::Gauge(value));
         }
         for (name, help, value) in [
             ("disk_resync_copied_bytes", "Bytes copied to components by this owner", owned.copied_bytes),
             ("disk_repaired_blocks", "Damaged blocks written again by this owner", owned.repaired_blocks),
+            ("disk_folded_blocks", "Blocks of parity made to count small writes", owned.folded_blocks),
         ] {
             snapshot.add(name, help, &disk, Value::Counter(value));
         }

@@ -204,6 +204,8 @@ impl World {
             waits_for_directory: false,
             copied_bytes: 0,
             repaired_blocks: 0,
+            held_blocks: 0,
+            folded_blocks: 0,
         }
     }
 }

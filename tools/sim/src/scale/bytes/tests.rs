@@ -126,6 +126,8 @@ fn owner() -> OwnerState {
         waits_for_directory: false,
         copied_bytes: 7,
         repaired_blocks: 0,
+        held_blocks: 0,
+        folded_blocks: 0,
     }
 }
 
