@@ -50,7 +50,7 @@ impl World {
         while self.now < deadline {
             self.run_until(self.now + 500 * MS)?;
             let is_quiet = self.guests.iter().all(|guest| guest.outstanding() == 0);
-            if is_quiet && self.is_whole() && self.is_tidy() && !self.is_rebuilding() {
+            if is_quiet && self.is_whole() && self.is_tidy() && !self.is_rebuilding() && self.have_moved() {
                 return self.run_until(self.now + 3000 * MS);
             }
             if is_quiet && !self.must_heal() && self.now > deadline - 90_000 * MS {

@@ -38,6 +38,18 @@ impl World {
         self.set_course(disk, course);
     }
 
+    /// Whether every disk that moves has come to the side that it moves to: until then what stands in its rows changes.
+    pub(crate) fn have_moved(&self) -> bool {
+        let has_moved = |disk: &node::DiskSpec| {
+            let end = if disk.course.is_back { 0 } else { disk.layout.size() };
+            self.directory
+                .get(disk.id)
+                .and_then(|(_, roster)| roster.moving)
+                .is_none_or(|moved| moved.boundary == end)
+        };
+        self.disks.iter().all(has_moved)
+    }
+
     /// No move pauses any more.
     pub(crate) fn let_move(&mut self) {
         for disk in 0..self.disks.len() {
