@@ -12,7 +12,7 @@ pub const GUEST_PAYLOAD_SIZE_MAX: usize = 32 << 20;
 pub const ENTRIES_MAX: usize = 4096 + 512;
 /// Parts in one answer about changes: 100 KiB of ids, which take a GBit/s link less than a millisecond.
 pub const CHANGED_PARTS_MAX: usize = 512;
-/// Ranges in one answer about what layers hold: any eight parts have fewer.
+/// Ranges in one answer about what layers hold: four parts have no more, were every block of each of four layers of another change.
 pub const HELD_RANGES_MAX: usize = 4096;
 /// Runs of bytes and holes in the answer to a guest's read: the largest read, each sector unlike its neighbours.
 pub const RUNS_MAX: usize = GUEST_PAYLOAD_SIZE_MAX / SECTOR_SIZE as usize;

@@ -25,7 +25,7 @@ fn seeds_pass() {
 
 #[test]
 fn seeds_of_several_hosts_pass() {
-    for seed in 1..=120 {
+    for seed in 1..=360 {
         cluster::run(Play::Drawn, seed, None).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     }
 }
@@ -113,6 +113,11 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
             12060,
             "watchers large-copies stand-ins=200 deaf=136",
             "a component that was alone was told no watermark: what its owner had found undecided was done again by the next",
+        ),
+        (
+            301,
+            "late-joins large-copies stand-ins=1000 spoils=300 parity=4 folds=2000",
+            "a component that did not count said what it held after it was given up: that was to be folded, over and over",
         ),
         (
             138,

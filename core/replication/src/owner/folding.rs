@@ -66,9 +66,11 @@ impl Owner {
         }
         member.knows_held = true;
         let told = std::mem::take(&mut member.held_told);
-        match self.member(at).resync().is_some() {
-            true => self.remake_held(at, &told),
-            false => {
+        match self.member(at) {
+            one if one.resync().is_some() => self.remake_held(at, &told),
+            // What brought it up to date has ended meanwhile: it is asked again with the next attempt.
+            one if !one.counts() => {}
+            _ => {
                 // Until now it was taken to hold all that it may.
                 let held = &mut self.places[usize::from(at.place)].held;
                 held.forget(at.member);

@@ -116,7 +116,7 @@ impl Features {
             watchers: watchers.chance(1, 2),
             large_copies: (11..=14).contains(&(seed % 16)),
             parity: if parity.chance(1, 4) { parity.range(2..5) } else { 0 },
-            folds: 0,
+            folds: [0, 20, 200, 2000][parity.below(4) as usize],
             moving: if moving.chance(1, 5) { moving.range(50..1500) } else { 0 },
         };
         (features, Streams { scenes, computing, hangs, deafness, spoils, limits, moving, watchers })
