@@ -54,6 +54,8 @@ struct Store {
     partial: RefCell<[Vec<usize>; CLASSES]>,
     chunks_max: usize,
     bytes_used: Cell<usize>,
+    /// Whether it had no buffer for somebody since that was looked at last.
+    was_short: Cell<bool>,
 }
 
 /// A bounded store of buffers.
@@ -72,6 +74,7 @@ impl Pool {
                 partial: RefCell::default(),
                 chunks_max: (bytes_max / CHUNK_SIZE).max(1),
                 bytes_used: Cell::new(0),
+                was_short: Cell::new(false),
             }),
         }
     }
@@ -85,7 +88,10 @@ impl Pool {
         let index = match partial[class].last() {
             Some(&index) => index,
             None => {
-                let index = store.unused.borrow_mut().pop().or_else(|| store.grow())?;
+                let Some(index) = store.unused.borrow_mut().pop().or_else(|| store.grow()) else {
+                    store.was_short.set(true);
+                    return None;
+                };
                 let chunk = &store.chunks.borrow()[index];
                 chunk.class.set(class);
                 let pieces = (CHUNK_SIZE / (PIECE_SIZE_MIN << class)) as u16;
@@ -114,6 +120,11 @@ impl Pool {
         let mut buffer = self.take(len)?;
         buffer.bytes_mut().fill(0);
         Some(buffer)
+    }
+
+    /// Whether there was no buffer for somebody since this was asked last: what is kept in memory for later should go.
+    pub fn was_short(&self) -> bool {
+        self.store.was_short.replace(false)
     }
 
     /// Bytes in buffers that are alive, rounded up to their piece sizes.

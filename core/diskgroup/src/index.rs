@@ -472,9 +472,9 @@ impl Index {
         self.retained.get(position)
     }
 
-    /// Gives the memory of up to `count` blocks back.
-    pub(crate) fn give_back(&mut self, count: usize) {
-        self.retained.give_back(count);
+    /// Gives the memory of up to `count` blocks back. Says whether there were any.
+    pub(crate) fn give_back(&mut self, count: usize) -> bool {
+        self.retained.give_back(count)
     }
 
     /// Whether the log has nothing of any extent.

@@ -142,6 +142,9 @@ pub const CHANGED_PARTS_MAX: usize = 512;
 /// Parts that are looked at for one such answer: some hundred microseconds' worth, so that guests do not wait.
 pub const CHANGED_LOOKED_AT_MAX: u32 = 4096;
 
+/// Blocks whose memory a group gives back at once where buffers are short: 4 MiB, or more where they share larger buffers.
+pub const RELIEF_BLOCKS: usize = 1024;
+
 /// Buffers of a group's own work (batch headers, pages, log reads of destaging, scrubbing), in bytes.
 pub const OWN_POOL_SIZE: usize = 24 << 20;
 

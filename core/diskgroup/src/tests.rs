@@ -425,6 +425,23 @@ fn what_has_happened_stays_known_when_the_next_watermark_comes_before_the_last_i
 }
 
 /// One sector that could not be read took its whole device out of service, and on the log device the group.
+/// Row writes of 1 MiB left a quarter of each buffer in the log of the host that got them, and with it the memory of all of it: after
+/// 128 of them there was no buffer for the next, and nobody gave any back.
+#[test]
+fn where_buffers_are_short_what_the_log_has_too_gives_its_memory_back() {
+    let mut bench = Bench::new();
+    let component = bench.create();
+    bench.write(2, component, 16 * BLOCK_SIZE, (id(1, 1), Origin::Guest(RequestTag(1))));
+    assert_eq!(bench.pool.bytes_used(), 16 * BLOCK_SIZE as usize, "it is kept for destaging");
+    assert!(!bench.pool.was_short());
+    let rest: Vec<_> = std::iter::from_fn(|| bench.pool.take(1 << 20)).collect();
+    assert!(bench.pool.was_short() && !bench.pool.was_short(), "told once");
+    assert!(bench.group.relieve(), "it kept some");
+    assert!(bench.pool.take(1 << 20).is_some() && !bench.group.relieve());
+    drop(rest);
+    bench.read(3, component, 0, 16).expect("the log has it");
+}
+
 #[test]
 fn one_bad_sector_damages_one_block_and_takes_no_device_out() {
     let (mut bench, component) = Bench::at_rest();

@@ -111,6 +111,12 @@ impl Node {
         self.groups.get_mut(key.0 as usize)?.as_mut()
     }
 
+    /// Buffers are short: its groups give some back ([`Group::relieve`]). Says whether they kept any.
+    pub fn relieve(&mut self) -> bool {
+        let kept: Vec<bool> = self.groups.iter_mut().flatten().map(Group::relieve).collect();
+        kept.contains(&true)
+    }
+
     /// The groups in the order of their keys.
     pub fn groups(&self) -> impl Iterator<Item = (GroupKey, &Group)> {
         let keyed = |(index, group): (usize, &'_ Option<Group>)| (GroupKey(index as u8), group.is_some());

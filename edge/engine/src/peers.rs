@@ -29,6 +29,7 @@ pub(crate) struct Peers {
     tls: Option<PeerTls>,
     /// The last one counts; those before are of a time when the host stood alone. None where it does.
     listeners: Vec<TcpListener>,
+    /// Buffers for what they send.
     pool: Pool,
     addresses: BTreeMap<NodeId, SocketAddr>,
     members: BTreeSet<HostId>,
@@ -70,6 +71,10 @@ impl Peers {
             complaints: Complaints::default(),
             counters: PeerCounters::default(),
         }
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     pub(crate) fn fd(&self) -> Option<RawFd> {

@@ -134,10 +134,17 @@ impl Engine {
             self.perform();
             self.look_after_clients();
             self.look_after_peers();
-            if self.outputs.is_empty() && self.touched.is_empty() && !self.peers_are_waiting() {
+            let is_done = self.outputs.is_empty() && self.touched.is_empty() && !self.peers_are_waiting();
+            if !self.relieve() && is_done {
                 return;
             }
         }
+    }
+
+    /// Where somebody had to wait for buffers, those go in which groups keep data that the log has, too. Says whether any went.
+    fn relieve(&mut self) -> bool {
+        let is_short = [&self.pool, self.peers.pool()].map(base::Pool::was_short).contains(&true);
+        is_short && self.node.relieve()
     }
 
     fn complete(&mut self, completion: Completion) {

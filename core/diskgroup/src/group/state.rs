@@ -2,6 +2,7 @@
 
 use super::{Group, Phase};
 use crate::io::ComponentKey;
+use crate::limits;
 use crate::member::Standing;
 use crate::state::{ComponentState, GroupState, MemberState};
 use crate::table::Table;
@@ -12,6 +13,11 @@ use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 const LOG_FAILED: &str = "the log of its disk group failed";
 
 impl Group {
+    /// Buffers are short: gives some back in which it keeps data of the log, which it reads again when it needs it. Says whether it kept any.
+    pub fn relieve(&mut self) -> bool {
+        self.index.give_back(limits::RELIEF_BLOCKS)
+    }
+
     /// All figures of the group, as of the last thing that happened in it.
     pub fn state(&self) -> GroupState {
         self.state_at(self.now)
