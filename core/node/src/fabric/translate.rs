@@ -1,7 +1,10 @@
 //! Translates between the types of the wire and those of disk groups.
 
 use diskgroup::format::page::ComponentRecord;
-use diskgroup::{Completion, ComponentKey, Group, GroupError, LayerRange, LayerRanges, Origin, WindowEntry};
+use diskgroup::{
+    Completion, ComponentKey, Group, GroupError, HeldBlocks, LayerRange, LayerRanges, Origin, ROW_LAYER,
+    WindowEntry,
+};
 use replication::components::{Store, Stored};
 use std::ops::Range;
 use wire::limits::{ENTRIES_MAX, HELD_RANGES_MAX};
@@ -95,12 +98,13 @@ pub(crate) fn held(group: &Group, key: ComponentKey, from_part: u32) -> Stored {
     let parts = group.held_parts(key).into_iter().filter(|part| *part >= from_part);
     for part in parts {
         let first = ranges.len();
-        let blocks = group.held(key, part).into_iter().filter(|one| layer::is_of_copies(one.layer));
-        ranges.extend(blocks.map(|one| HeldRange {
-            part: layer::layered(one.layer, part),
-            block: u16::from(one.block),
-            count: one.count,
-            through: one.id,
+        let held = group.held(key, part);
+        let copies = held.iter().filter(|one| layer::is_of_copies(one.layer));
+        ranges.extend(copies.flat_map(|one| not_overwritten(one, &held)).map(|(of, blocks)| HeldRange {
+            part: layer::layered(of.layer, part),
+            block: blocks.start,
+            count: blocks.end - blocks.start,
+            through: of.id,
         }));
         if ranges.len() > HELD_RANGES_MAX {
             ranges.truncate(first);
@@ -108,6 +112,26 @@ pub(crate) fn held(group: &Group, key: ComponentKey, from_part: u32) -> Stored {
         }
     }
     Stored::Held { ranges, next: None }
+}
+
+/// The blocks of a run that no later row write covers. Where one does, the copies end with it once it is decided, and whoever sent it knows
+/// so: what is told then would count for longer than it does. If it is dropped, its owner asks anew.
+fn not_overwritten<'a>(
+    run: &'a HeldBlocks,
+    held: &[HeldBlocks],
+) -> impl Iterator<Item = (&'a HeldBlocks, Range<u16>)> + use<'a> {
+    let blocks_of = |one: &HeldBlocks| u16::from(one.block)..u16::from(one.block) + one.count;
+    let rows: Vec<Range<u16>> =
+        held.iter().filter(|one| one.layer == ROW_LAYER && one.id > run.id).map(blocks_of).collect();
+    let is_left = |block: &u16| !rows.iter().any(|row| row.contains(block));
+    let mut left: Vec<Range<u16>> = Vec::new();
+    for block in blocks_of(run).filter(is_left) {
+        match left.last_mut() {
+            Some(last) if last.end == block => last.end += 1,
+            Some(_) | None => left.push(block..block + 1),
+        }
+    }
+    left.into_iter().map(move |blocks| (run, blocks))
 }
 
 pub(crate) fn refusal(error: GroupError) -> Refusal {
