@@ -78,6 +78,11 @@ pub(crate) struct Then {
 }
 
 impl Work {
+    /// Whether it is the number of a change that the component has no part in.
+    pub(crate) fn is_mark(&self) -> bool {
+        matches!(self, Work::Trim { change: Change { layer: 0, .. }, count: 0 })
+    }
+
     /// Which part it is about, and who waits for it.
     pub(crate) fn target(&self) -> Target {
         match *self {

@@ -681,6 +681,7 @@ fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
     assert!(matches!(opened, Answer::Opened { .. }), "{opened:?}");
     let id = |sequence| base::WriteId { epoch, sequence };
     let trim = |part, kind| Request::Trim {
+        marks: 0,
         component,
         epoch,
         id: id(9),
@@ -698,6 +699,7 @@ fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
     let data = bench.pool.take_zeroed(8192).expect("there is room");
     let checksum = base::checksum::crc32c(&data[..4096]);
     let write = Request::Write {
+        marks: 0,
         component,
         epoch,
         id: id(1),
@@ -761,6 +763,7 @@ fn slice_of_copy(bench: &Bench, id: base::WriteId, block: u16, count: usize) -> 
     let data = bench.pool.take_zeroed(count * 4096).expect("there is room");
     let checksums = data.chunks_exact(4096).map(base::checksum::crc32c).collect();
     wire::Request::Write {
+        marks: 0,
         component: COMPONENT,
         epoch: 1,
         id,
@@ -824,8 +827,18 @@ fn a_copy_of_a_whole_part_goes_past_the_log_though_guests_have_written_there_and
         let data = bench.pool.take_zeroed(count * 4096).expect("there is room");
         let checksums = data.chunks_exact(4096).map(base::checksum::crc32c).collect();
         let (watermark, data) = (base::WriteId::default(), smallvec::smallvec![data]);
-        let request =
-            Request::Write { component, epoch, id, watermark, kind, part: 1, block, data, checksums };
+        let request = Request::Write {
+            marks: 0,
+            component,
+            epoch,
+            id,
+            watermark,
+            kind,
+            part: 1,
+            block,
+            data,
+            checksums,
+        };
         assert!(is_done(&bench.of_component(request)));
     };
     write(&mut bench, EntryKind::Guest(base::RequestTag(1)), id(5), 9, 1);
@@ -854,8 +867,18 @@ fn word_of_a_freeing_that_comes_to_a_part_in_use_changes_no_block() {
     data.bytes_mut().fill(7);
     let checksums = smallvec::smallvec![base::checksum::crc32c(&data)];
     let (kind, data) = (EntryKind::Guest(base::RequestTag(1)), smallvec::smallvec![data]);
-    let write =
-        Request::Write { component, epoch, id: id(5), watermark, kind, part, block: 9, data, checksums };
+    let write = Request::Write {
+        marks: 0,
+        component,
+        epoch,
+        id: id(5),
+        watermark,
+        kind,
+        part,
+        block: 9,
+        data,
+        checksums,
+    };
     assert!(is_done(&bench.of_component(write)));
     // What the page of the part says is in memory once it was read for this.
     let since = base::WriteId::default();
@@ -871,7 +894,8 @@ fn word_of_a_freeing_that_comes_to_a_part_in_use_changes_no_block() {
     changed(&mut bench);
     for block in [0, 9] {
         let kind = EntryKind::Copy;
-        let freed = Request::Trim { component, epoch, id: id(2), watermark, kind, part, block, count: 0 };
+        let freed =
+            Request::Trim { marks: 0, component, epoch, id: id(2), watermark, kind, part, block, count: 0 };
         assert!(is_done(&bench.of_component(freed)));
     }
     let parts = changed(&mut bench);

@@ -11,13 +11,13 @@ mod tests;
 use crate::limits;
 use crate::rules::Rule;
 use base::rules::Rules;
-use base::{ComponentId, Instant, NodeId, WriteId};
+use base::{ComponentId, Instant, NodeId, RequestTag, WriteId};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 pub use store::{Store, Stored};
-use wire::{Answer, Refusal, Request, layer};
+use wire::{Answer, EntryKind, Refusal, Request, layer};
 
 /// Who asks: a node, and which incarnation of the channel from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,8 +147,8 @@ enum Purpose {
     Opening,
     /// The request with that token is answered with its end.
     Request { token: u32 },
-    /// A watermark came along with a change: nobody waits for its end.
-    Watermark,
+    /// It came along with a change: nobody waits for its end. What follows ends after it.
+    Along,
 }
 
 /// A store under way.
@@ -265,17 +265,19 @@ impl Components {
         match request {
             Request::Open { component, epoch, .. } => self.open(caller, token, component, epoch, out),
             Request::Close { component, epoch } => self.close(now, caller, token, component, epoch, out),
-            Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums } => {
+            Request::Write { component, epoch, id, watermark, marks, kind, part, block, data, checksums } => {
                 if self.admit(caller, token, component, epoch, out) {
                     self.hear(caller, component, watermark, out);
+                    self.mark(caller, component, (id, marks), out);
                     let (layer, part) = layer::split(part);
                     let store = Store::Write { id, kind, part, layer, block, data, checksums };
                     self.store(caller, purpose, component, store, out);
                 }
             }
-            Request::Trim { component, epoch, id, watermark, kind, part, block, count } => {
+            Request::Trim { component, epoch, id, watermark, marks, kind, part, block, count } => {
                 if self.admit(caller, token, component, epoch, out) {
                     self.hear(caller, component, watermark, out);
+                    self.mark(caller, component, (id, marks), out);
                     let (layer, part) = layer::split(part);
                     let store = Store::Trim { id, kind, part, layer, block, count };
                     self.store(caller, purpose, component, store, out);
@@ -448,7 +450,22 @@ impl Components {
             true => Store::Settle { watermark, from_epoch: watermark.epoch, stable: false },
             false => Store::Forget { through: watermark },
         };
-        self.store(caller, Purpose::Watermark, component, store, out);
+        self.store(caller, Purpose::Along, component, store, out);
+    }
+
+    /// Marks came along with a change: the numbers directly before its own.
+    fn mark(
+        &mut self,
+        caller: Caller,
+        component: ComponentId,
+        (id, marks): (WriteId, u8),
+        out: &mut Vec<Output>,
+    ) {
+        for sequence in id.sequence - u64::from(marks)..id.sequence {
+            let (id, kind) = (WriteId { sequence, ..id }, EntryKind::Guest(RequestTag::default()));
+            let mark = Store::Trim { id, kind, part: 0, layer: layer::CONTENT, block: 0, count: 0 };
+            self.store(caller, Purpose::Along, component, mark, out);
+        }
     }
 
     /// The owner counts the component as active.

@@ -51,6 +51,9 @@ pub const WINDOW_BYTES_MAX: u64 = 64 << 20;
 /// How long a place is quiet before its components are told the watermark by itself.
 pub const SETTLE_DELAY: Duration = Duration::from_millis(50);
 
+/// How long the number of a small change of rows may wait, for the members that have no part in it, until it goes by itself.
+pub const MARK_DELAY: Duration = Duration::from_millis(20);
+
 /// How long an owner waits before it asks again what was refused for now, or a directory that is away.
 pub const RETRY: Duration = Duration::from_millis(100);
 
@@ -59,7 +62,7 @@ pub const RETRY: Duration = Duration::from_millis(100);
 pub const FOLD_AFTER: Duration = Duration::from_secs(2);
 
 /// Rows of a place that are folded at once.
-pub const FOLDS_MAX: usize = 4;
+pub const FOLDS_MAX: usize = 32;
 
 /// Most blocks that members of a place hold as copies, together: 16 MiB of small changes with parity of two. From half of that on they
 /// are folded at once.
@@ -70,6 +73,9 @@ pub const HELD_PAUSE: Duration = Duration::from_secs(5);
 
 /// How often a group is asked again that has no room for a small change to be held, before that is made without.
 pub const HELD_RESENDS_MAX: u8 = 3;
+
+/// How often groups are asked again that have no room for a change of rows, before that is taken back and made again.
+pub const ROW_RESENDS_MAX: u8 = 10;
 
 /// Parts that count as freed together: a component remembers the greatest id of a freeing for each GiB.
 pub const HOLE_PARTS: u32 = 1024;

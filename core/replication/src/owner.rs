@@ -22,6 +22,7 @@ mod happened;
 mod in_flights;
 mod interface;
 mod lineage;
+mod marks;
 mod member;
 mod member_set;
 mod opening;
@@ -49,6 +50,7 @@ use asked::{Question, Step};
 use base::{ComponentId, DiskId, Instant, NodeId, WriteId};
 use gather::Gather;
 use happened::{Happened, Known};
+use in_flights::InFlight;
 pub use interface::{
     Ask, Committed, End, Event, Failure, Input, Leases, LeftBecause, LinkChange, Lost, MemberState, Output,
     OwnerState, Payload, Phase, Reply, Settings, Token,
@@ -250,6 +252,7 @@ impl Owner {
             self.advance_restores();
             self.advance_resyncs();
             self.advance_folds();
+            self.advance_marks();
             self.advance_barriers();
             self.advance_settling();
             self.advance_record();
@@ -383,7 +386,11 @@ impl Owner {
         }
         match asked {
             Asked::Open(at) => self.opened(at, asked::opened(answer)),
-            Asked::Change { at, sequence } => self.change_answered(at, sequence, asked::done(answer)),
+            Asked::Change { at, sequence, marks } => {
+                let answer = asked::done(answer);
+                self.marks_answered(at, (sequence, marks), &answer);
+                self.change_answered(at, sequence, answer);
+            }
             Asked::Step(step) => self.step_answered(step, answer, leases),
             Asked::FirstSettle { at, attempt } => self.first_settled(at, attempt, asked::done(answer)),
             Asked::Settle => {}
@@ -498,6 +505,7 @@ impl Owner {
         members
             .chain(places)
             .chain(folds)
+            .chain(self.marks_wake_at())
             .chain(resends)
             .chain(reads)
             .chain(self.recording.retry_at)
@@ -508,7 +516,10 @@ impl Owner {
     /// The watermark of a place: all ids up to it are decided.
     pub(crate) fn watermark(&self, place: u16) -> WriteId {
         let place = &self.places[place as usize];
-        let sequence = place.in_flight.first().map_or(place.sequence, |first| first - 1);
+        // What only a barrier holds back is with all.
+        let is_owed = |(_, one): &(u64, &InFlight)| !one.waiting.is_empty();
+        let first = place.in_flight.iter().find(is_owed);
+        let sequence = first.map_or(place.sequence, |(first, _)| first - 1);
         WriteId { epoch: self.epoch, sequence }
     }
 

@@ -103,6 +103,8 @@ pub enum Rule {
     KeepEnough,
     /// Members hold what a change of rows replaces until that is decided (design 0040, 17).
     KeepReplaced,
+    /// A small change is acknowledged once the members of the parity have it, too (design 0040, 14).
+    WaitForParity,
     /// Members of rows are asked what they hold before anything is served (design 0040, 16).
     AskForHeld,
     /// What parity does not count is folded before columns are decoded (design 0040, 15).
@@ -134,7 +136,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 61] = [
+    pub const ALL: [Rule; 62] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -184,6 +186,7 @@ impl Rule {
         Rule::DecodeFromActive,
         Rule::KeepEnough,
         Rule::KeepReplaced,
+        Rule::WaitForParity,
         Rule::AskForHeld,
         Rule::FoldBeforeDecoding,
         Rule::PromoteAfterFold,

@@ -48,6 +48,7 @@ fn buffers(pool: &Pool, len: usize) -> Buffers {
 
 fn write(pool: &Pool, blocks: usize) -> Request {
     Request::Write {
+        marks: 0,
         component: ComponentId(1),
         epoch: 1,
         id: WriteId { epoch: 1, sequence: 1 },

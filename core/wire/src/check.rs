@@ -10,11 +10,11 @@ use crate::limits::{
     GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX,
 };
 use crate::message::{Entry, HeldRange, NewComponent, PartVersions};
-use base::Buffer;
 use base::request::{Buffers, Outcome, Piece, Pieces, Reply, Request, StatusRun};
 use base::units::{
     BLOCK_SIZE, BLOCKS_PER_EXTENT, COMPONENT_SIZE_MAX, DISK_SIZE_MAX, EXTENT_SIZE, SECTOR_SIZE,
 };
+use base::{Buffer, WriteId};
 
 pub(crate) fn check(holds: bool, flaw: &'static str) -> Result<(), Flaw> {
     if holds { Ok(()) } else { Err(Flaw::Fields(flaw)) }
@@ -38,6 +38,14 @@ pub(crate) fn trim(block: u16, count: u16) -> Result<(), Flaw> {
         usize::from(block) + usize::from(count) <= BLOCKS_PER_EXTENT
             && usize::from(block) < BLOCKS_PER_EXTENT,
         "its blocks do not lie within one part",
+    )
+}
+
+/// The marks that come with a change: numbers begin with 1.
+pub(crate) fn marks(id: WriteId, marks: u8) -> Result<(), Flaw> {
+    check(
+        marks == 0 || id.sequence > u64::from(marks),
+        "it has more marks than there are numbers before its own",
     )
 }
 

@@ -51,6 +51,8 @@ pub enum Request {
         id: WriteId,
         /// Everything up to here is decided (invariant 7); zero says nothing.
         watermark: WriteId,
+        /// Numbers directly before this one that are marks for the component: changes that it has no part in.
+        marks: u8,
         /// What it is for.
         kind: EntryKind,
         /// Which MiB of the component.
@@ -72,6 +74,8 @@ pub enum Request {
         id: WriteId,
         /// As for a write.
         watermark: WriteId,
+        /// Numbers directly before this one that are marks for the component: changes that it has no part in.
+        marks: u8,
         /// What it is for.
         kind: EntryKind,
         /// Which MiB of the component.

@@ -32,6 +32,7 @@ struct ChangeFields {
     block: u16,
     count: u16,
     kind: EntryKind,
+    marks: u8,
 }
 
 impl ChangeFields {
@@ -48,22 +49,23 @@ impl ChangeFields {
             EntryKind::Copy => (2, RequestTag::default()),
         };
         w.u8(kind);
-        put_zeroes(w, 3);
+        w.u8(self.marks);
+        put_zeroes(w, 2);
         w.u64(tag.0);
     }
 
     fn decode(r: &mut Reader<'_>) -> Result<ChangeFields, Flaw> {
         let (component, epoch, part) = (ComponentId(r.u64()), r.u32(), r.u32());
         let (id, watermark) = (take_id(r), take_id(r));
-        let (block, count, kind) = (r.u16(), r.u16(), r.u8());
-        take_reserved(r, 3)?;
+        let (block, count, kind, marks) = (r.u16(), r.u16(), r.u8(), r.u8());
+        take_reserved(r, 2)?;
         let tag = RequestTag(r.u64());
         let kind = match (kind, tag) {
             (1, tag) => EntryKind::Guest(tag),
             (2, RequestTag(0)) => EntryKind::Copy,
             (_, _) => return Err(Flaw::Fields("it is for no known purpose")),
         };
-        Ok(ChangeFields { component, epoch, part, id, watermark, block, count, kind })
+        Ok(ChangeFields { component, epoch, part, id, watermark, block, count, kind, marks })
     }
 }
 
@@ -101,11 +103,13 @@ impl Coded for Request {
 
     fn check(&self) -> Result<(), Flaw> {
         match self {
-            Request::Write { part, block, data, checksums, .. } => {
+            Request::Write { id, marks, part, block, data, checksums, .. } => {
+                check::marks(*id, *marks)?;
                 check::layered_part(*part)?;
                 check::write(*block, data, checksums.len())
             }
-            Request::Trim { part, block, count, .. } => {
+            Request::Trim { id, marks, part, block, count, .. } => {
+                check::marks(*id, *marks)?;
                 check::layered_part(*part)?;
                 check::trim(*block, *count)
             }
@@ -149,6 +153,7 @@ impl Coded for Request {
                 epoch,
                 id,
                 watermark,
+                marks,
                 kind,
                 part,
                 block,
@@ -156,11 +161,11 @@ impl Coded for Request {
                 ref checksums,
             } => {
                 let count = checksums.len() as u16;
-                ChangeFields { component, epoch, part, id, watermark, block, count, kind }.encode(w);
+                ChangeFields { component, epoch, part, id, watermark, block, count, kind, marks }.encode(w);
                 checksums.iter().for_each(|&checksum| w.u32(checksum));
             }
-            &Request::Trim { component, epoch, id, watermark, kind, part, block, count } => {
-                ChangeFields { component, epoch, part, id, watermark, block, count, kind }.encode(w);
+            &Request::Trim { component, epoch, id, watermark, marks, kind, part, block, count } => {
+                ChangeFields { component, epoch, part, id, watermark, block, count, kind, marks }.encode(w);
             }
             Request::Read { component, epoch, part, block, count, verify: _ } => {
                 put_component(w, *component, *epoch);
@@ -248,9 +253,9 @@ impl Coded for Request {
             }
             RequestKind::Write => decode_write(r, payload)?,
             RequestKind::Trim => {
-                let ChangeFields { component, epoch, part, id, watermark, block, count, kind } =
+                let ChangeFields { component, epoch, part, id, watermark, block, count, kind, marks } =
                     ChangeFields::decode(r)?;
-                Request::Trim { component, epoch, id, watermark, kind, part, block, count }
+                Request::Trim { component, epoch, id, watermark, marks, kind, part, block, count }
             }
             RequestKind::Read => {
                 let (component, epoch) = take_component(r);
@@ -332,10 +337,11 @@ fn take_component(r: &mut Reader<'_>) -> (ComponentId, u32) {
 }
 
 fn decode_write(r: &mut Reader<'_>, data: Buffers) -> Result<Request, Flaw> {
-    let ChangeFields { component, epoch, part, id, watermark, block, count, kind } = ChangeFields::decode(r)?;
+    let ChangeFields { component, epoch, part, id, watermark, block, count, kind, marks } =
+        ChangeFields::decode(r)?;
     check_list(r, usize::from(count), 4, BLOCKS_PER_EXTENT)?;
     let checksums = (0..count).map(|_| r.u32()).collect();
-    Ok(Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums })
+    Ok(Request::Write { component, epoch, id, watermark, marks, kind, part, block, data, checksums })
 }
 
 fn encode_new(w: &mut Writer, new: &NewComponent) {

@@ -108,7 +108,7 @@ impl Fabric {
             copy_floor: self.copy_floor,
             copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
             move_granules: node::limits::MOVE_GRANULES,
-            fold_after: None,
+            fold_after: Some(replication::limits::FOLD_AFTER),
             copy_tail_percent: self.copy_tail_percent,
             start_patience: self.patience(replication::limits::START_PATIENCE),
             former_grants: self.patience(replication::limits::GRANT),

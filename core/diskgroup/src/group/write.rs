@@ -97,7 +97,8 @@ impl Group {
             fail(&work, error, out);
             return None;
         }
-        if self.exclusive.is_held((component, part)) {
+        // A mark is of no part, and is stable before what comes after it.
+        if !work.is_mark() && self.exclusive.is_held((component, part)) {
             self.exclusive.park((component, part), work);
             return None;
         }

@@ -23,9 +23,11 @@ pub(crate) struct Question {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Asked {
     Open(At),
+    /// A change, with the numbers before it that are marks for the component.
     Change {
         at: At,
         sequence: u64,
+        marks: u8,
     },
     Step(Step),
     /// The last step of opening a place.

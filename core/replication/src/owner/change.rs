@@ -158,23 +158,44 @@ impl Owner {
             .filter(|(_, one)| one.takes_changes() && one.is_open())
             .map(|(member, _)| member)
             .collect();
+        let apart: MemberSet = match layer::is_of_copies(layer) {
+            true => {
+                targets.iter().copied().filter(|member| !state.has_part(*member, layer, &range)).collect()
+            }
+            false => MemberSet::EMPTY,
+        };
+        if !apart.is_empty() {
+            state.owed_since.get_or_insert(self.now);
+        }
         let (full, resends, is_taken_back, falls_back) = (MemberSet::EMPTY, 0, false, false);
-        let in_flight =
-            InFlight { work, range, tag, sent, layer, waiting, full, resends, is_taken_back, falls_back };
+        let in_flight = InFlight {
+            work,
+            range,
+            tag,
+            sent,
+            layer,
+            waiting,
+            apart,
+            owed: apart,
+            full,
+            resends,
+            is_taken_back,
+            falls_back,
+        };
         state.in_flight.push(sequence, in_flight);
         if layer::is_of_copies(layer) {
             let id = WriteId { epoch: self.epoch, sequence };
             let members = 0..self.places[usize::from(place)].members.len() as u8;
             members.for_each(|member| self.note_copy(At { place, member }, (layer, &range), id));
         }
-        for member in targets {
+        for member in targets.into_iter().filter(|member| !apart.contains(*member)) {
             self.send_change(At { place, member }, sequence);
         }
         self.check_change(place, sequence);
     }
 
-    /// Sends a change in flight to one component.
-    fn send_change(&mut self, at: At, sequence: u64) {
+    /// Sends a change in flight to one component, and with it the numbers before it that this is owed.
+    pub(crate) fn send_change(&mut self, at: At, sequence: u64) {
         let watermark = self.watermark(at.place);
         let epoch = self.epoch;
         let id = WriteId { epoch, sequence };
@@ -190,10 +211,14 @@ impl Owner {
             member.stands_in_for().is_none() || !self.settings.rules.hold(Rule::ZeroStandInsForTrims);
         member.watermark_sent = watermark.max(member.watermark_sent);
         let (node, component) = (member.node, member.component);
-        let in_flight = &place.in_flight[sequence];
+        let marks = place.in_flight.take_owed(at.member, sequence);
+        let in_flight = place.in_flight.get_mut(sequence).expect("it is in flight");
+        in_flight.owed.remove(at.member);
         let Range { part, block, .. } = in_flight.range;
         let kind = EntryKind::Guest(in_flight.tag);
-        let payload = in_flight.sent.to(member.position);
+        let is_apart = in_flight.apart.contains(at.member) && !in_flight.is_taken_back;
+        let nothing = Payload::Trim { count: 0 };
+        let payload = if is_apart { &nothing } else { in_flight.sent.to(member.position) };
         // Of rows of which its unit stays as it is, it gets the number alone. What is taken back it is told by the range of that.
         let of_rows =
             match self.settings.rules.hold(Rule::KeepReplaced) || layer::is_of_copies(in_flight.layer) {
@@ -208,6 +233,7 @@ impl Owner {
                 epoch,
                 id,
                 watermark,
+                marks,
                 kind,
                 part,
                 block,
@@ -217,13 +243,13 @@ impl Owner {
             // What a stand-in holds are the blocks that were changed, so it must not take a hole for a change.
             Payload::Trim { count } if *count > 0 && !takes_holes => {
                 let (data, checksums) = self.settings.zero_blocks(*count);
-                Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums }
+                Request::Write { component, epoch, id, watermark, marks, kind, part, block, data, checksums }
             }
             Payload::Trim { count } => {
-                Request::Trim { component, epoch, id, watermark, kind, part, block, count: *count }
+                Request::Trim { component, epoch, id, watermark, marks, kind, part, block, count: *count }
             }
         };
-        self.send(node, Asked::Change { at, sequence }, request);
+        self.send(node, Asked::Change { at, sequence, marks }, request);
     }
 
     /// Sends what is in flight to a component that serves again, or that is being brought up to date from now on, but
@@ -236,13 +262,20 @@ impl Owner {
             let id = WriteId { epoch, sequence };
             let counts = self.member(at).counts();
             let place = &mut self.places[at.place as usize];
-            let Some(in_flight) = place.in_flight.get_mut(sequence) else { continue };
+            let Some(in_flight) = place.in_flight.get(sequence) else { continue };
+            let is_apart = place.is_apart(at.member, in_flight);
+            let in_flight = place.in_flight.get_mut(sequence).expect("it is in flight");
             let has_it = |entry: &Entry| entry.id == id && (entry.count == 0 || !in_flight.is_taken_back);
             if held.iter().any(has_it) {
-                in_flight.waiting.remove(at.member);
+                in_flight.is_with(at.member);
                 self.check_change(at.place, sequence);
+            } else if in_flight.owed.contains(at.member) {
+                // It goes with a later one.
             } else if !counts || in_flight.waiting.contains(at.member) {
                 in_flight.waiting.insert(at.member);
+                if is_apart {
+                    in_flight.apart.insert(at.member);
+                }
                 self.send_change(at, sequence);
             }
         }
@@ -251,9 +284,10 @@ impl Owner {
     pub(crate) fn change_answered(&mut self, at: At, sequence: u64, answer: Result<u8, Unanswered>) {
         let place = &mut self.places[at.place as usize];
         let Some(in_flight) = place.in_flight.get_mut(sequence) else { return };
+        let is_apart = in_flight.apart.contains(at.member) && !in_flight.is_taken_back;
         match answer {
             Ok(congestion) => {
-                in_flight.waiting.remove(at.member);
+                in_flight.is_with(at.member);
                 let of_copies = (in_flight.layer, in_flight.range);
                 let is_made = !in_flight.is_taken_back;
                 self.member_mut(at).congestion = congestion;
@@ -264,7 +298,7 @@ impl Owner {
                 self.check_change(at.place, sequence);
             }
             Err(Unanswered::Lost) => {} // It is sent again when the component serves again, unless that leaves first.
-            Err(Unanswered::Refused(Refusal::NoSpace)) => {
+            Err(Unanswered::Refused(Refusal::NoSpace)) if !is_apart => {
                 in_flight.full.insert(at.member);
                 self.check_change(at.place, sequence);
             }
@@ -272,22 +306,39 @@ impl Owner {
                 in_flight.resends += 1;
                 self.send_change(at, sequence);
             }
-            // It holds as much as it may that is not decided, and the watermark follows.
-            Err(Unanswered::Refused(Refusal::Busy))
-                if layer::is_of_copies(in_flight.layer) && in_flight.resends >= limits::HELD_RESENDS_MAX =>
-            {
-                in_flight.falls_back = true;
-                in_flight.full.insert(at.member);
-                place.held.full_until = Some(self.now + limits::HELD_PAUSE);
-                self.check_change(at.place, sequence);
-            }
-            Err(Unanswered::Refused(Refusal::Busy)) if place.code.is_some() => {
-                in_flight.resends += u8::from(layer::is_of_copies(in_flight.layer));
-                self.resends.push((at, sequence));
-                self.resend_at = self.now + limits::RETRY;
-            }
+            Err(Unanswered::Refused(Refusal::Busy)) if place.code.is_some() => self.busy(at, sequence),
             Err(Unanswered::Refused(Refusal::NotOpen)) => self.lost_session(at),
             Err(Unanswered::Refused(refusal)) => self.failed(at, refusal),
+        }
+    }
+
+    /// A component holds as much as its group may that is not decided, or not counted by the parity. The watermark follows, and makes room;
+    /// unless what other disks hold there waits for room that this one takes elsewhere. So the change is taken back after a while, by which all
+    /// before and after it are decided, and is made again.
+    fn busy(&mut self, at: At, sequence: u64) {
+        let may_count = self.member(at).may_count();
+        let place = &mut self.places[usize::from(at.place)];
+        let Some(in_flight) = place.in_flight.get_mut(sequence) else { return };
+        let is_of_copies = layer::is_of_copies(in_flight.layer);
+        let most = if is_of_copies { limits::HELD_RESENDS_MAX } else { limits::ROW_RESENDS_MAX };
+        let is_open = |key| matches!(self.works.changes[key].stage, ChangeStage::InFlight);
+        let waits = in_flight.waiting_for_blocks().contains(at.member) && !in_flight.is_taken_back;
+        let is_over = in_flight.resends >= most && waits;
+        match in_flight.work {
+            Some(key) if is_over && may_count && is_open(key) => {
+                in_flight.falls_back = true;
+                in_flight.full.insert(at.member);
+                if is_of_copies {
+                    place.held.full_until = Some(self.now + limits::HELD_PAUSE);
+                }
+                self.check_change(at.place, sequence);
+            }
+            _ => {
+                in_flight.resends = in_flight.resends.saturating_add(u8::from(waits));
+                self.resends.push((at, sequence));
+                self.resend_at = self.now + limits::RETRY;
+                place.settle_at.get_or_insert(self.now + limits::SETTLE_DELAY);
+            }
         }
     }
 
@@ -322,17 +373,21 @@ impl Owner {
     }
 
     /// Ends a change that nobody is waited for any more.
-    fn check_change(&mut self, place: u16, sequence: u64) {
+    pub(crate) fn check_change(&mut self, place: u16, sequence: u64) {
         let state = &self.places[place as usize];
         let Some(in_flight) = state.in_flight.get(sequence) else { return };
         let is_held_back = state.holds_back(sequence);
-        let is_with_all = in_flight.is_with_all(state.waited_for(self.settings.rules));
+        let is_with_all =
+            !in_flight.waiting_for_blocks().intersects(state.awaited_for(in_flight, self.settings.rules));
         if is_with_all && !is_held_back && !in_flight.is_taken_back && state.is_enough(state.active()) {
             self.acknowledge(place, sequence);
+            self.finish(place, sequence);
         }
         let state = &self.places[place as usize];
-        let in_flight = &state.in_flight[sequence];
-        if !in_flight.waiting.without(in_flight.full).is_empty() {
+        let Some(in_flight) = state.in_flight.get(sequence) else { return };
+        let unanswered = in_flight.waiting.without(in_flight.full);
+        let asked = unanswered.without(in_flight.owed);
+        if !asked.is_empty() || in_flight.full.is_empty() && !unanswered.is_empty() {
             return;
         }
         if in_flight.waiting.is_empty() && is_held_back && !in_flight.is_taken_back {
@@ -424,10 +479,13 @@ impl Owner {
         in_flight.is_taken_back = true;
         if let (Some(key), true) = (in_flight.work, in_flight.falls_back) {
             let change = &mut self.works.changes[key];
-            (change.stage, change.copies) =
-                (ChangeStage::Waiting { payload: sent.into_payload(), is_abandoned: false }, None);
+            change.stage = match change.copies.take() {
+                Some(_) => ChangeStage::Waiting { payload: sent.into_payload(), is_abandoned: false },
+                // Its range is still its own: what each member gets follows from the same blocks.
+                None => ChangeStage::Ready { sent },
+            };
         }
-        in_flight.full = MemberSet::EMPTY;
+        (in_flight.full, in_flight.owed) = (MemberSet::EMPTY, MemberSet::EMPTY);
         let taking = (0u8..).zip(&state.members).filter(|(_, one)| one.takes_changes());
         in_flight.waiting = taking.map(|(member, _)| member).collect();
         for member in in_flight.waiting.iter() {
@@ -458,6 +516,19 @@ impl Owner {
         granted.into_iter().for_each(|lock| self.begin_work(lock));
     }
 
+    /// A change that was acknowledged and is with all that have a part in it: others may change its range. It stays in flight until all have its
+    /// number.
+    fn finish(&mut self, place: u16, sequence: u64) {
+        let in_flight = self.places[usize::from(place)].in_flight.get_mut(sequence);
+        let Some(in_flight) = in_flight.filter(|one| !one.apart.is_empty()) else { return };
+        if in_flight.waiting_for_blocks().is_empty()
+            && in_flight.full.is_empty()
+            && let Some(key) = in_flight.work.take()
+        {
+            self.end_change_work(key, Ok(Reply::Changed));
+        }
+    }
+
     /// Whether a change was acknowledged that a component has not got yet.
     pub(crate) fn has_trailing(&self, at: At) -> bool {
         let is_trailing = |one: &InFlight| {
@@ -479,7 +550,10 @@ impl Owner {
         match is_taken_back {
             false if in_flight.layer >= layer::UNIT_FIRST => self.note_rows(place, &in_flight.range),
             // What members hold of the columns now is for them to say.
-            true if layer::is_of_copies(in_flight.layer) => self.ask_held_of_all(place),
+            true => {
+                self.doubt_held(place, &in_flight.range);
+                self.ask_held_of_all(place);
+            }
             _ => {}
         }
         match in_flight.work {
@@ -518,8 +592,7 @@ impl Owner {
         let mut excused = Vec::new();
         for (sequence, in_flight) in place.in_flight.iter_mut() {
             if in_flight.waiting.contains(at.member) {
-                in_flight.waiting.remove(at.member);
-                in_flight.full.remove(at.member);
+                in_flight.is_with(at.member);
                 excused.push(sequence);
             }
         }

@@ -192,13 +192,13 @@ impl Owner {
     ) -> Request {
         let (component, epoch) = (self.member(target).component, self.epoch);
         let (watermark, kind) = (WriteId::default(), EntryKind::Copy);
-        Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums }
+        Request::Write { marks: 0, component, epoch, id, watermark, kind, part, block, data, checksums }
     }
 
     fn copy_of_hole(&self, target: At, id: WriteId, (part, block): (u32, u16), count: u16) -> Request {
         let (component, epoch) = (self.member(target).component, self.epoch);
         let (watermark, kind) = (WriteId::default(), EntryKind::Copy);
-        Request::Trim { component, epoch, id, watermark, kind, part, block, count }
+        Request::Trim { marks: 0, component, epoch, id, watermark, kind, part, block, count }
     }
 
     pub(crate) fn copy_written(&mut self, key: Key<CopyWork>, answer: Result<u8, Unanswered>) {

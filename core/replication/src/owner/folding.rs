@@ -48,6 +48,17 @@ impl Owner {
         counting.into_iter().for_each(|member| self.ask_held(At { place, member }));
     }
 
+    /// A change was dropped that members may have taken to end what they held, and did not tell of: they may hold anything in its columns, until
+    /// they have said.
+    pub(crate) fn doubt_held(&mut self, place: u16, range: &Range) {
+        let (now, through) = (self.now, self.watermark(place));
+        let state = &mut self.places[usize::from(place)];
+        let Some(code) = state.code.filter(|_| range.count > 0) else { return };
+        for member in (0u8..).zip(&state.members).filter(|(_, one)| one.counts()).map(|(member, _)| member) {
+            (0..code.data()).for_each(|unit| state.held.note(now, (member, unit), range, through));
+        }
+    }
+
     pub(crate) fn held_answered(&mut self, at: At, attempt: u32, answer: Result<Listed, Unanswered>) {
         let now = self.now;
         if self.member(at).held_attempt != attempt || !self.member(at).is_open() {
@@ -266,8 +277,18 @@ impl Owner {
             let Range { part, block, .. } = range;
             let checksums = sum.chunks_exact(BLOCK_SIZE as usize).map(crc32c).collect();
             let data = smallvec::smallvec![sum];
-            let request =
-                Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums };
+            let request = Request::Write {
+                marks: 0,
+                component,
+                epoch,
+                id,
+                watermark,
+                kind,
+                part,
+                block,
+                data,
+                checksums,
+            };
             self.send(node, Asked::FoldWrite { fold: key, at }, request);
         }
     }

@@ -27,6 +27,10 @@ pub(crate) struct InFlight {
     pub(crate) falls_back: bool,
     /// Members that have not answered.
     pub(crate) waiting: MemberSet,
+    /// Members that get its number alone: it is acknowledged without them.
+    pub(crate) apart: MemberSet,
+    /// Those of them to which nothing was sent yet.
+    pub(crate) owed: MemberSet,
     /// Members that have no room.
     pub(crate) full: MemberSet,
     pub(crate) resends: u8,
@@ -41,6 +45,18 @@ impl InFlight {
     /// Whether all of these members have it.
     pub(crate) fn is_with_all(&self, members: MemberSet) -> bool {
         !self.waiting.intersects(members)
+    }
+
+    /// Members with a part in it that have not answered.
+    pub(crate) fn waiting_for_blocks(&self) -> MemberSet {
+        self.waiting.without(self.apart)
+    }
+
+    /// A member has it, or is waited for no more.
+    pub(crate) fn is_with(&mut self, member: u8) {
+        for of in [&mut self.waiting, &mut self.full, &mut self.owed] {
+            of.remove(member);
+        }
     }
 }
 
@@ -69,6 +85,26 @@ impl InFlights {
         }
         assert_eq!(self.first + self.slots.len() as u64, number, "numbers are given in order");
         self.slots.push_back(Some(change));
+    }
+
+    /// The last number that a member is owed.
+    pub(crate) fn last_owed(&self, member: u8) -> Option<u64> {
+        let slot =
+            self.slots.iter().rposition(|slot| slot.as_ref().is_some_and(|one| one.owed.contains(member)))?;
+        Some(self.first + slot as u64)
+    }
+
+    /// The numbers directly before one that a member is owed, at most 255 of them: it is owed them no more.
+    pub(crate) fn take_owed(&mut self, member: u8, number: u64) -> u8 {
+        let mut taken = 0;
+        while taken < u8::MAX
+            && let Some(before) = self.get_mut(number.wrapping_sub(u64::from(taken) + 1))
+            && before.owed.contains(member)
+        {
+            before.owed.remove(member);
+            taken += 1;
+        }
+        taken
     }
 
     fn slot(&self, number: u64) -> Option<usize> {

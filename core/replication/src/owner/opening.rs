@@ -360,10 +360,19 @@ impl Owner {
         let takes_zeroes = self.member(at).stands_in_for().is_some() && count > 0;
         let data = data.or_else(|| takes_zeroes.then(|| self.settings.zero_blocks(count)));
         let request = match data {
-            Some((data, checksums)) => {
-                Request::Write { component, epoch, id, watermark, kind, part, block, data, checksums }
-            }
-            None => Request::Trim { component, epoch, id, watermark, kind, part, block, count },
+            Some((data, checksums)) => Request::Write {
+                marks: 0,
+                component,
+                epoch,
+                id,
+                watermark,
+                kind,
+                part,
+                block,
+                data,
+                checksums,
+            },
+            None => Request::Trim { marks: 0, component, epoch, id, watermark, kind, part, block, count },
         };
         self.send(node, Asked::RollWrite { at, attempt, roll: number }, request);
     }

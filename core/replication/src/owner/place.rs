@@ -32,6 +32,8 @@ pub(crate) struct Place {
     /// Changes that are not acknowledged before a watermark is stable.
     pub(crate) barrier: Option<Barrier>,
     pub(crate) settle_at: Option<Instant>,
+    /// Since when members are owed numbers of changes that they have no part in.
+    pub(crate) owed_since: Option<Instant>,
     /// What members hold of small changes that parity does not count.
     pub(crate) held: Held,
     /// Which of its components guests read from.
@@ -52,6 +54,7 @@ impl Place {
             is_ready: false,
             barrier: None,
             settle_at: None,
+            owed_since: None,
             held: Held::default(),
             steering: Steering::default(),
         }

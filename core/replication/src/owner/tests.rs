@@ -2,6 +2,7 @@
 
 mod catching_up;
 mod hearing;
+mod marks;
 mod no_room;
 
 use super::member::At;
@@ -55,6 +56,8 @@ struct Bench {
     reads_holes: bool,
     /// Watermarks that came with writes, and to whom.
     told: Vec<(ComponentId, WriteId)>,
+    /// Numbers of guests' changes, to which hosts, and how many before each were marks.
+    numbers: Vec<(u64, u64, u8)>,
 }
 
 impl Bench {
@@ -113,6 +116,7 @@ impl Bench {
             listing_parts: u32::MAX,
             reads_holes: false,
             told: Vec::new(),
+            numbers: Vec::new(),
         }
     }
 
@@ -167,6 +171,11 @@ impl Bench {
     }
 
     fn answer(&mut self, request: &Request) -> Answer {
+        if let Request::Write { component, id, marks, .. } | Request::Trim { component, id, marks, .. } =
+            request
+        {
+            self.numbers.push((component.0, id.sequence, *marks));
+        }
         let (component, what, answer) = match request {
             Request::Open { component, .. } if self.missing.contains(component) => {
                 (component, "open", Answer::Refused(Refusal::NoComponent))
@@ -194,6 +203,7 @@ impl Bench {
                 (component, "changed", Answer::Changed { parts, next })
             }
             Request::Settle { component, .. } => (component, "settle", Answer::Done { congestion: 0 }),
+            Request::Promote { component, .. } => (component, "promote", Answer::Done { congestion: 0 }),
             Request::Close { component, .. } => (component, "close", Answer::Done { congestion: 0 }),
             Request::Write { component, .. } if self.full.contains(component) => {
                 (component, "refused", Answer::Refused(Refusal::NoSpace))
@@ -208,6 +218,9 @@ impl Bench {
             Request::Allocation { component, count, .. } => {
                 let len = u64::from(*count) << 20;
                 (component, "allocation", Answer::Allocation(vec![StatusRun { len, allocated: false }]))
+            }
+            Request::Held { component, .. } => {
+                (component, "held", Answer::Held { ranges: Vec::new(), next: None })
             }
             other => panic!("nobody asks for {other:?}"),
         };
@@ -227,6 +240,11 @@ impl Bench {
     }
 
     fn write_at(&mut self, token: u64, block: u16) {
+        self.write_of(token, block, None);
+    }
+
+    /// Writes a block of a data unit of rows, or of copies.
+    fn write_of(&mut self, token: u64, block: u16, target: Option<layout::Target>) {
         let data = base::Pool::new(1 << 20).take_zeroed(4096).expect("there is room");
         let checksums = smallvec::smallvec![base::checksum::crc32c(&data)];
         let payload = Payload::Write { data: smallvec::smallvec![data], checksums };
@@ -235,7 +253,7 @@ impl Bench {
             place: 0,
             part: 0,
             block,
-            target: None,
+            target,
             tag: base::RequestTag(token),
             is_forwarded: false,
             payload,

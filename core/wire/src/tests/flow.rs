@@ -9,6 +9,7 @@ use base::{ComponentId, DiskId, Pool, WriteId};
 
 fn write(pool: &Pool, blocks: usize) -> Request {
     Request::Write {
+        marks: 0,
         component: ComponentId(1),
         epoch: 1,
         id: WriteId { epoch: 1, sequence: 1 },

@@ -86,3 +86,29 @@ fn version_1_is_asked_about_the_allocation_of_as_many_parts_as_it_takes() {
         );
     }
 }
+
+#[test]
+fn marks_that_come_with_a_change_stand_in_a_byte_that_was_reserved() {
+    let pool = pool();
+    let samples = requests(&pool)
+        .into_iter()
+        .filter(|(_, one)| matches!(one, Request::Write { .. } | Request::Trim { .. }));
+    for (name, mut request) in samples {
+        let version = Version::FIRST;
+        let plain = frame_of_version(version, &message(request.clone()));
+        let (Request::Write { marks, .. } | Request::Trim { marks, .. }) = &mut request else {
+            unreachable!()
+        };
+        *marks = 7;
+        let sent = message(request);
+        let marked = frame_of_version(version, &sent);
+        assert_same(&decode_version(version, &marked, &[usize::MAX], &pool).unwrap()[0], &sent);
+        let at = HEADER_SIZE + 45;
+        assert_eq!((plain[at], marked[at]), (0, 7), "{name}");
+        assert_eq!(plain[HEADER_SIZE..at], marked[HEADER_SIZE..at], "{name}");
+        assert_eq!(plain[at + 1..], marked[at + 1..], "{name}");
+    }
+    let id = |sequence| base::WriteId { epoch: 1, sequence };
+    assert!(crate::check::marks(id(4), 3).is_ok() && crate::check::marks(id(0), 0).is_ok());
+    assert!(crate::check::marks(id(3), 3).is_err(), "numbers begin with 1");
+}

@@ -173,7 +173,7 @@ fn fields_that_make_no_sense_are_refused() {
     check_flaw::<Request>(&write, "write", at(40), &u16::MAX.to_le_bytes(), one_part);
     check_flaw::<Request>(&write, "write", at(44), &[0], "it is for no known purpose");
     check_flaw::<Request>(&write, "write", at(44), &[2], "it is for no known purpose"); // A copy has no tag.
-    check_flaw::<Request>(&write, "write", at(45), &[1], "reserved bytes are set");
+    check_flaw::<Request>(&write, "write", at(46), &[1], "reserved bytes are set");
     let lengths = "a list's length and that of the body contradict each other";
     check_flaw::<Request>(&write, "write", at(42), &3u16.to_le_bytes(), lengths);
     check_flaw::<Request>(&write, "write", at(42), &257u16.to_le_bytes(), "a list is longer than allowed");

@@ -46,10 +46,16 @@ fn layered_part() -> impl Strategy<Value = u32> {
     (prop::sample::select(layers), 0..layer::PARTS_MAX).prop_map(|(one, part)| layer::layered(one, part))
 }
 
+/// Marks before a change, as many as there can be.
+fn marks(id: WriteId, wanted: u8) -> u8 {
+    u64::from(wanted).min(id.sequence.saturating_sub(1)) as u8
+}
+
 fn write() -> impl Strategy<Value = Request> {
     let ids = (any::<u64>(), any::<u32>(), write_id(), write_id(), layered_part());
     (ids, entry_kind(), blocks(), any::<u8>(), any::<u32>()).prop_map(
         |((component, epoch, id, watermark, part), kind, (block, count), seed, checksum)| Request::Write {
+            marks: marks(id, seed),
             component: ComponentId(component),
             epoch,
             id,
@@ -69,7 +75,17 @@ fn trim_or_read() -> impl Strategy<Value = Request> {
         |((component, epoch, id, watermark, part), kind, (block, count), is_trim)| {
             let component = ComponentId(component);
             match is_trim {
-                true => Request::Trim { component, epoch, id, watermark, kind, part, block, count },
+                true => Request::Trim {
+                    component,
+                    epoch,
+                    id,
+                    watermark,
+                    marks: marks(id, block as u8),
+                    kind,
+                    part,
+                    block,
+                    count,
+                },
                 false => {
                     let part = part % (5 << 24);
                     Request::Read { component, epoch, part, block, count, verify: true }

@@ -66,6 +66,7 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
         (
             "write of a guest",
             Request::Write {
+                marks: 0,
                 component,
                 epoch,
                 id,
@@ -80,6 +81,7 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
         (
             "write of a copy",
             Request::Write {
+                marks: 0,
                 component,
                 epoch,
                 id,
@@ -94,6 +96,7 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
         (
             "trim",
             Request::Trim {
+                marks: 0,
                 component,
                 epoch,
                 id,
@@ -107,6 +110,7 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
         (
             "mark",
             Request::Trim {
+                marks: 0,
                 component,
                 epoch,
                 id,

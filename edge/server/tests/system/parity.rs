@@ -74,6 +74,22 @@ fn what_is_written_reads_the_same_without_any_one_host() {
     }
 }
 
+/// A large write leaves a part of its buffer in the log of its host, which keeps all of it in memory.
+#[test]
+fn large_writes_go_on_when_all_buffers_are_in_use() {
+    let cluster = Cluster::start(4);
+    cluster.with_parity("web", "64MiB", RAID5);
+    let mut client = cluster.attach("a", "web");
+    let written = |number: u64| vec![number as u8 + 1; MIB as usize];
+    for number in 0..160 {
+        client.write(number % 64 * MIB, &written(number)).expect("it writes");
+    }
+    for number in 96..160 {
+        let found = client.read(number % 64 * MIB, MIB as u32).expect("it reads");
+        assert!(found == written(number), "write {number}");
+    }
+}
+
 #[test]
 fn raid_5_survives_a_host_that_is_killed_under_load_and_becomes_whole() {
     let cluster = Cluster::start(4);

@@ -5,6 +5,7 @@ use super::guest::Guest;
 use super::plan::MS;
 use super::world::World;
 use base::DiskId;
+use base::units::BLOCK_SIZE;
 use layout::{Code, Unit};
 use node::Token;
 use replication::{Roster, Standing};
@@ -63,9 +64,10 @@ impl World {
         let records: Vec<_> = self.directory.disks().iter().map(|disk| self.directory.get(*disk)).collect();
         let waiting: usize = self.guests.iter().map(Guest::outstanding).sum();
         let states: Vec<_> = self.hosts.iter().map(|host| self.states_of(host)).collect();
+        let logs: Vec<_> = self.hosts.iter().map(logs_of).collect();
         let is_tidy = self.is_tidy();
         Err(format!(
-            "it does not heal: {waiting} requests wait, tidy: {is_tidy}; records {records:?}; hosts {states:?}"
+            "it does not heal: {waiting} requests wait, tidy: {is_tidy}; {logs:?}; records {records:?}; hosts {states:?}"
         ))
     }
 
@@ -260,4 +262,27 @@ fn check_rows(code: Code, part: u32, found: &[(u8, Option<Vec<u8>>)]) -> Result<
         }
     }
     Ok(())
+}
+
+/// How full the logs of a host's groups are.
+#[derive(Debug)]
+#[expect(dead_code, reason = "read by whoever looks why a cluster does not heal")]
+struct LogUse {
+    blocks: u64,
+    used: u64,
+    to_destage: u64,
+    held: u64,
+}
+
+fn logs_of(host: &super::host::Host) -> Vec<LogUse> {
+    let states = host.node.iter().flat_map(|node| node.groups()).map(|(_, group)| group.state());
+    let in_blocks = |bytes: u64| bytes / BLOCK_SIZE;
+    states
+        .map(|state| LogUse {
+            blocks: in_blocks(state.log_bytes),
+            used: in_blocks(state.log_used_bytes),
+            to_destage: in_blocks(state.destage_pending_bytes),
+            held: in_blocks(state.held_bytes),
+        })
+        .collect()
 }

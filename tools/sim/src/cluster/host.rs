@@ -67,7 +67,9 @@ impl Host {
     pub fn new(number: u64, plan: &Plan, random: &mut Random) -> Host {
         let first = DeviceId(u128::from(number + 1) << 8);
         let capacity = random.below(2);
-        let (superblocks, devices) = format_devices(random, capacity, plan.extents, LOG_SIZE, first);
+        // Where row writes are held, a guest's largest write must fit the log beside them, as it does in the smallest log of a device.
+        let log_size = if plan.has_rows() { 2 * LOG_SIZE } else { LOG_SIZE };
+        let (superblocks, devices) = format_devices(random, capacity, plan.extents, log_size, first);
         let drift = if plan.drift { random.below(30_001) as i64 - 15_000 } else { 0 };
         Host {
             id: NodeId { host: HostId(u128::from(number + 1)), shard: 0 },

@@ -136,6 +136,11 @@ impl Shape {
 }
 
 impl Plan {
+    /// Whether disks have rows with parity, now or when they have moved.
+    pub fn has_rows(&self) -> bool {
+        self.code.is_some() || self.other.is_some_and(|(shape, _)| shape.code.is_some())
+    }
+
     /// The places that disks are made with.
     pub fn shape(&self) -> Shape {
         Shape { copies: self.copies, code: self.code, places: self.places }
