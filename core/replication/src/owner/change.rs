@@ -270,7 +270,8 @@ impl Owner {
                 in_flight.is_with(at.member);
                 self.check_change(at.place, sequence);
             } else if in_flight.owed.contains(at.member) {
-                // It goes with a later one.
+                // It goes with a later one, or in a moment.
+                place.owed_since.get_or_insert(self.now);
             } else if !counts || in_flight.waiting.contains(at.member) {
                 in_flight.waiting.insert(at.member);
                 if is_apart {

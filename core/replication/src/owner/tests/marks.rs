@@ -77,3 +77,15 @@ fn a_member_that_serves_again_gets_the_numbers_that_it_does_not_show() {
     assert_eq!(of_host_3, [&(3, 1, 0), &(3, 1, 0)], "what was lost goes again");
     assert_eq!(bench.owner.watermark(0).sequence, 1);
 }
+
+#[test]
+fn a_number_that_is_owed_while_a_link_breaks_goes_when_the_member_serves_again() {
+    let mut bench = rows();
+    bench.write_of(1, 0, Some(Target::Data(0)));
+    bench.step(Input::Link { node: node(3), change: LinkChange::Down });
+    assert!(bench.numbers.iter().all(|one| one.0 != 3));
+    bench.step(Input::Link { node: node(3), change: LinkChange::Up });
+    bench.wait(limits::MARK_DELAY);
+    assert!(bench.numbers.contains(&(3, 1, 0)), "{:?}", bench.numbers);
+    assert_eq!(bench.owner.watermark(0).sequence, 1);
+}
