@@ -4,9 +4,12 @@
 //! device), a striped disk, one that had grown, one that had another name, one that may only be read, one that was deleted, trims, a
 //! policy, and writes that were in the log when the process got `kill -9`.
 
+use super::cluster::SECONDS;
 use super::host::Site;
+use super::members::{self, become_one_of_several, init, join, token, wait_until_all_reach};
 use super::nbd::Client;
-use super::tools::{run, seed, text};
+use super::tools::{run, said, seed, text, wait_for};
+use ::etcd::testing::{Members, free_port};
 use base::Random;
 use base::units::MIB;
 use std::time::Duration;
@@ -145,4 +148,47 @@ fn disks_of_the_release_before_are_found_on_their_devices_when_the_directory_is_
         check_content(&mut site.attach(name), name);
     }
     server.stop();
+}
+
+/// One host of the release before becomes the first of four, and a disk that it had is changed while it stands attached.
+#[test]
+fn a_disk_of_the_release_before_becomes_raid_5_once_hosts_have_joined() {
+    let etcd = Members::spawn(1);
+    let mut first = site();
+    first.set_config(&first.config().replace("buffers = \"64MiB\"", "buffers = \"128MiB\""));
+    let alone = first.start();
+    check_all(&first);
+    alone.stop();
+    become_one_of_several(&mut first, &etcd, "a", free_port());
+    let founded = init(&first);
+    assert!(founded.status.success(), "{}", said(&founded));
+    let (mut servers, mut sites) = (vec![first.start()], vec![first]);
+    for name in ["b", "c", "d"] {
+        let other = members::site(&etcd, name, free_port());
+        let joined = join(&other, &token(&sites[0]));
+        assert!(joined.status.success(), "{}", said(&joined));
+        servers.push(other.start());
+        sites.push(other);
+    }
+    wait_until_all_reach(&sites);
+    let raised = sites[0].cli(&["cluster", "upgrade"]);
+    assert!(matches!(raised.status.code(), Some(0 | 5)), "{}", said(&raised));
+
+    let mut client = sites[0].attach("plain");
+    sites[0].ask(&["disk", "set", "plain", "failures_to_tolerate=1", "method=parity"]);
+    wait_for("it has become RAID-5", 2 * SECONDS, || {
+        let shown = sites[0].json(&["disk", "show", "plain"]);
+        let text = sites[0].ask(&["disk", "show", "plain"]);
+        let is_there = shown["compliance"]["state"] == "compliant" && !text.contains("moving: ");
+        (is_there && text.contains("RAID-5 3+1")).then_some(())
+    });
+    check_content(&mut client, "plain");
+    drop(client);
+    servers.remove(1).stop();
+    let mut client = wait_for("another host serves it without one of the others", SECONDS, || {
+        Client::attach(&sites[2].path("d/nbd.sock"), "plain").ok()
+    });
+    check_content(&mut client, "plain");
+    client.write(100 * KIB, &[0x55; 4096]).expect("written");
+    assert_eq!(client.read(100 * KIB, 4096), Ok(vec![0x55; 4096]));
 }

@@ -15,6 +15,12 @@ use std::time::Duration;
 /// A host with devices of its own, its directory in etcd, and its API at a port.
 pub fn site(etcd: &Members, name: &str, port: u16) -> Site {
     let mut site = Site::new(&Shape::Two { size_mib: 512 });
+    become_one_of_several(&mut site, etcd, name, port);
+    site
+}
+
+/// Configures a host so.
+pub fn become_one_of_several(site: &mut Site, etcd: &Members, name: &str, port: u16) {
     let listening = site.config().replace(
         "[listen]\nnbd = [\"unix:nbd.sock\"]\n",
         &format!(
@@ -27,7 +33,6 @@ pub fn site(etcd: &Members, name: &str, port: u16) -> Site {
         "name = \"{name}\"\n{listening}\n[cluster]\ndirectory = \"etcd\"\n[cluster.etcd]\nendpoints = [\"{}\"]\n",
         etcd.url(0)
     ));
-    site
 }
 
 /// Writes a host's configuration and gives its place.
