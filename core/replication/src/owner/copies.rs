@@ -182,7 +182,8 @@ impl Owner {
         }
     }
 
-    fn copy_of_data(
+    /// A copy onto the content of a component.
+    pub(crate) fn copy_of_data(
         &self,
         target: At,
         id: WriteId,

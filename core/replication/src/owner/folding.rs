@@ -23,7 +23,7 @@ use base::checksum::crc32c;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 use base::{Instant, WriteId};
 use layout::Unit;
-use wire::{Answer, EntryKind, HeldRange, Refusal, Request, layer};
+use wire::{Answer, HeldRange, Refusal, Request, layer};
 
 impl Owner {
     /// Asks a member of rows what it holds.
@@ -272,23 +272,10 @@ impl Owner {
         (fold.sources, fold.outstanding) = (Vec::new(), units.len() as u8);
         for ((_, member), sum) in units.into_iter().zip(sums) {
             let at = At { place, member };
-            let (node, component, epoch) = (self.member(at).node, self.member(at).component, self.epoch);
-            let (watermark, kind) = (WriteId::default(), EntryKind::Copy);
-            let Range { part, block, .. } = range;
             let checksums = sum.chunks_exact(BLOCK_SIZE as usize).map(crc32c).collect();
             let data = smallvec::smallvec![sum];
-            let request = Request::Write {
-                marks: 0,
-                component,
-                epoch,
-                id,
-                watermark,
-                kind,
-                part,
-                block,
-                data,
-                checksums,
-            };
+            let request = self.copy_of_data(at, id, (range.part, range.block), data, checksums);
+            let node = self.member(at).node;
             self.send(node, Asked::FoldWrite { fold: key, at }, request);
         }
     }

@@ -53,14 +53,12 @@ impl Place {
     fn marks_are_due(&self, now: Instant) -> bool {
         let Some(since) = self.owed_since else { return false };
         let is_whole = self.known().all(|one| one.is_active() && one.is_open() && one.wish.is_none());
-        since + limits::MARK_DELAY <= now || !is_whole || self.window_used() >= 0.5
+        since + limits::MARK_DELAY <= now || !is_whole || self.is_window_half_used()
     }
 
-    /// How much of the window of changes in flight is used, 0 to 1 or a little more.
-    fn window_used(&self) -> f64 {
+    fn is_window_half_used(&self) -> bool {
         let span = self.in_flight.first().map_or(0, |first| self.sequence + 1 - first);
-        let changes = span as f64 / limits::WINDOW_CHANGES_MAX as f64;
-        changes.max(self.in_flight_bytes as f64 / limits::WINDOW_BYTES_MAX as f64)
+        2 * span >= limits::WINDOW_CHANGES_MAX as u64 || 2 * self.in_flight_bytes >= limits::WINDOW_BYTES_MAX
     }
 }
 
