@@ -153,7 +153,7 @@ struct Missing {
 fn missing(now: Instant, view: &View, repairs: &Repairs, disk: &DiskRecord) -> Missing {
     let mut missing = Missing::default();
     for (place, copies) in disk.layout.places() {
-        if view.sound(disk, place).is_empty() {
+        if view.left(disk, place) == 0 {
             continue;
         }
         for copy in copies.iter().filter(|copy| may_need(view, repairs, disk, copy, now)) {
@@ -174,9 +174,7 @@ fn may_need(view: &View, repairs: &Repairs, disk: &DiskRecord, copy: &Component,
     let member = disk.roster.member(copy.id);
     let is_absent = member.is_some_and(|one| one.standing == Standing::Absent && one.role == Role::Copy);
     let is_filled = view.member_state(disk.id, copy.id).is_some_and(|report| report.resync.is_some());
-    // Of rows nothing stands in yet: the others have what is changed.
     is_absent
-        && disk.layout.code().is_none()
         && !is_filled
         && view.ground_of(disk, copy) != Ground::DeviceFailed
         && disk.stand_in_for(copy.id).is_none()
@@ -274,6 +272,27 @@ mod tests {
         view.lose_host(host, 100);
         let mut bench = Bench::new(view);
         assert_eq!(bench.decide(110), []);
+    }
+
+    #[test]
+    fn a_member_of_rows_has_one_while_enough_others_are_there() {
+        let mut view = cluster(5, 1);
+        view.add_disk(1, "default,method=parity,stripes=1");
+        let members = &view.disk(1).roster.members;
+        assert_eq!(members.len(), 4, "3 data and 1 parity");
+        let hosts: Vec<u128> = members.iter().map(|one| one.node.host.0).collect();
+        let owner = replication::OwnedBy { node: node(hosts[0]), incarnation: 1 };
+        view.disks.get_mut(&DiskId(1)).expect("it is there").roster.owner = Some(owner);
+        let lost = view.component_on(1, hosts[1]);
+        view.lose_host(hosts[1], 100);
+        let mut too_few = view.clone();
+        let mut bench = Bench::new(view);
+        let steps = bench.decide(102);
+        assert!(matches!(&steps[..], [Step::StandIn(begun)] if begun[0].1.of == lost), "{steps:?}");
+        let rows = |id| bench.disk().roster.member(id).and_then(|one| one.rows).expect("it is of rows");
+        assert_eq!(rows(bench.stand_in()), rows(lost), "it gets what that one would have got");
+        too_few.lose_host(hosts[2], 100);
+        assert_eq!(Bench::new(too_few).decide(102), [], "two others do not have what it lacks");
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub enum Condition {
     Whole,
     /// Copies are missing, but every place has one.
     Reduced,
-    /// A place has no copy: the disk cannot be used.
+    /// A place has no copy, or too few members of its rows: the disk cannot be used.
     Inaccessible,
 }
 
@@ -30,10 +30,9 @@ pub enum Condition {
 /// answers does not make its disk unavailable.
 pub fn condition(view: &View, disk: &DiskRecord, directory: Directory) -> Condition {
     let cut = |place: usize| {
-        let of_place = |one: &replication::Member| usize::from(one.place) == place;
-        let mut members = disk.roster.members.iter();
-        !members.any(|one| of_place(one) && serves(view, disk, one.component))
-            && view.pair(disk, place).is_none()
+        let of_place = disk.roster.members.iter().filter(|one| usize::from(one.place) == place);
+        let serving = of_place.map(|one| one.component).filter(|id| serves(view, disk, *id));
+        disk.left(place, serving.chain(view.restorable(disk, place))) == 0
     };
     let is_diverged = disk.roster.diverged().next().is_some();
     let is_cut = is_diverged || (0..disk.layout.place_count()).any(cut);

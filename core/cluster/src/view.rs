@@ -211,13 +211,14 @@ impl View {
         of_place.map(|one| one.component).filter(|id| self.is_sound(disk, *id)).collect()
     }
 
-    /// A component of a place that is not active and its stand-in, if both can be reached: together they have all
-    /// acknowledged changes.
-    pub fn pair(&self, disk: &DiskRecord, place: usize) -> Option<(ComponentId, ComponentId)> {
+    /// The components of a place that are not active and can be reached, as their stand-ins can: with these they have all acknowledged
+    /// changes.
+    pub fn restorable(&self, disk: &DiskRecord, place: usize) -> Vec<ComponentId> {
         let of_place = disk.roster.members.iter().filter(|one| usize::from(one.place) == place);
         let absent = of_place.filter(|one| one.standing == Standing::Absent).map(|one| one.component);
-        let mut pairs = absent.filter_map(|id| Some((id, disk.roster.stand_in_of(id)?.component)));
-        pairs.find(|(id, stand_in)| self.is_here(disk, *id) && self.is_here(disk, *stand_in))
+        let pairs = absent.filter_map(|id| Some((id, disk.roster.stand_in_of(id)?.component)));
+        let here = pairs.filter(|(id, stand_in)| self.is_here(disk, *id) && self.is_here(disk, *stand_in));
+        here.map(|(id, _)| id).collect()
     }
 
     /// How many of the sound components of a place could be lost until its data is; 0 if it cannot be read.
@@ -225,9 +226,9 @@ impl View {
         disk.left(place, self.sound(disk, place))
     }
 
-    /// Whether a place can be used: enough components of it are sound, or one can be restored.
+    /// Whether a place can be used: enough components of it are sound, or can be restored.
     pub fn is_served(&self, disk: &DiskRecord, place: usize) -> bool {
-        self.left(disk, place) > 0 || self.pair(disk, place).is_some()
+        disk.left(place, self.sound(disk, place).into_iter().chain(self.restorable(disk, place))) > 0
     }
 
     /// Bytes of data in a place, if known.

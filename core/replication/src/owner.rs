@@ -35,6 +35,7 @@ mod report;
 mod restore;
 mod resync;
 mod row_change;
+mod row_restore;
 mod rows;
 mod status;
 mod steering;
@@ -402,6 +403,7 @@ impl Owner {
             Asked::Changed { at, attempt, of_target } => {
                 self.listed(at, attempt, of_target, asked::listing(answer));
             }
+            Asked::Restored { at, attempt } => self.restored_promoted(at, attempt, asked::done(answer)),
             Asked::Doubtful { at, attempt } => self.doubt_answered(at, attempt, asked::data(answer)),
             Asked::Proof { at, attempt } => self.proof_answered(at, attempt, asked::listing(answer)),
             Asked::Held { at, attempt } => self.held_answered(at, attempt, asked::held(answer)),

@@ -68,6 +68,8 @@ pub enum Rule {
     ReadUnderStandInLeases,
     /// An absent component that has changes which were decided without it does not restore a disk (design 0013).
     RestoreNothingVoid,
+    /// An absent member of rows restores a disk only where it holds no small change that the others have folded without it (design 0040).
+    RestoreNothingHeld,
     /// A resync undoes changes of the component that may be void before it lets the component forget them (design 0013).
     UndoVoidFirst,
     /// Word that a process has ended does not count against one that was started on its node later (design 0015).
@@ -136,7 +138,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 62] = [
+    pub const ALL: [Rule; 63] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -168,6 +170,7 @@ impl Rule {
         Rule::FillWithHoles,
         Rule::ReadUnderStandInLeases,
         Rule::RestoreNothingVoid,
+        Rule::RestoreNothingHeld,
         Rule::UndoVoidFirst,
         Rule::ReadBlockByBlock,
         Rule::CopyBlockByBlock,

@@ -43,6 +43,18 @@ fn a_disk_whose_last_active_component_is_lost_goes_on_with_what_came_back_and_it
     assert!((1..=12).map(run).filter(is_served).count() >= 10);
 }
 
+/// The same of rows with parity, of which as many members are lost as leave too few.
+#[test]
+fn a_disk_with_parity_that_loses_too_many_goes_on_with_what_came_back_and_its_stand_in() {
+    let run = |play, seed| {
+        let run = cluster::run(play, seed, None);
+        run.unwrap_or_else(|why| panic!("seed {seed}: {why}"))
+    };
+    let is_served = |one: &cluster::Summary| one.restored > 0 && one.answered_without > 0;
+    assert!((1..=12).map(|seed| run(Play::RowLoss, seed)).filter(is_served).count() >= 10);
+    assert!((1..=6).map(|seed| run(Play::QuietRowLoss, seed)).filter(|one| one.restored > 0).count() >= 4);
+}
+
 /// Each of these once found a fault; what it was stands beside it.
 #[test]
 fn seeds_of_several_hosts_that_once_failed_pass() {
@@ -116,7 +128,7 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
         ),
         (
             301,
-            "late-joins large-copies stand-ins=1000 spoils=300 parity=4 folds=2000",
+            "late-joins large-copies spoils=300 parity=4 folds=2000",
             "a component that did not count said what it held after it was given up: that was to be folded, over and over",
         ),
         (
@@ -253,6 +265,7 @@ const MUTANTS_NOTICED: &[(replication::Rule, u64, &str)] = &[
     (replication::Rule::AskForHeld, 2, "parity=2 folds=200"),
     (replication::Rule::FoldBeforeDecoding, 20, "parity=2 folds=200"),
     (replication::Rule::PromoteAfterFold, 1, "parity=2 folds=200"),
+    (replication::Rule::RestoreNothingHeld, 3, "parity=2 folds=2000 stand-ins=1000 double-losses"),
     (replication::Rule::EvenBeforeChange, 2, "parity=4 folds=200"),
     (replication::Rule::RemakeHeld, 3, "parity=2 folds=200"),
     (replication::Rule::PassCopied, 9, "parity=2 moving=402"),

@@ -63,6 +63,11 @@ pub(crate) enum Asked {
         at: At,
         attempt: u32,
     },
+    /// To let what it holds become its content, of a member that is restored.
+    Restored {
+        at: At,
+        attempt: u32,
+    },
     /// Whether the member has changes beyond its ceiling.
     Proof {
         at: At,
@@ -113,7 +118,9 @@ impl Asked {
             Asked::RollRead { at, .. } | Asked::RollWrite { at, .. } | Asked::Changed { at, .. } => Some(*at),
             Asked::Barrier { at, .. } | Asked::Proof { at, .. } | Asked::Doubtful { at, .. } => Some(*at),
             Asked::GivenUp(at) | Asked::Held { at, .. } | Asked::FoldRead { at, .. } => Some(*at),
-            Asked::FoldWrite { at, .. } | Asked::FoldPromote { at, .. } => Some(*at),
+            Asked::FoldWrite { at, .. } | Asked::FoldPromote { at, .. } | Asked::Restored { at, .. } => {
+                Some(*at)
+            }
             Asked::Step(Step::Read { at, .. } | Step::Status { at, .. } | Step::CopyRead { at, .. }) => {
                 Some(*at)
             }

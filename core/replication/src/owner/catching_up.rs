@@ -39,7 +39,8 @@ impl Owner {
         };
         let is_stale = self.member(at).is_stale();
         let (kind, since) = match self.member(at).stands_in_for() {
-            Some(of) => match self.delta_for(place, of) {
+            // What members of rows hold is counted first, so that nothing is of two versions where it stands in.
+            Some(of) => match self.delta_for(place, of).filter(|_| !place.has_copies()) {
                 Some(since) => (Kind::StandIn, since),
                 None => return self.member_mut(at).down(now, now + limits::RETRY),
             },
@@ -203,8 +204,9 @@ impl Owner {
 
     fn advance_resync(&mut self, at: At) {
         // What parity does not count yet is counted before a member is made anew from it.
-        let is_of_rows = self.places[usize::from(at.place)].code.is_some();
-        if is_of_rows && (!self.member(at).knows_held || self.holds_copies(at.place)) {
+        let place = &self.places[usize::from(at.place)];
+        let is_restored = place.restore.is_some();
+        if place.code.is_some() && !is_restored && (!self.member(at).knows_held || !place.held.is_empty()) {
             return;
         }
         let resync = self.member_mut(at).resync_mut().expect("it is being resynced");
@@ -232,7 +234,7 @@ impl Owner {
         let place = &self.places[usize::from(at.place)];
         // What a member of rows lacks the versions of all others tell: a change of a row may have left those of its own unit as they were
         // (docs/design/0040, "Versions of a member that comes back").
-        let sources: SmallVec<[u8; 8]> = match place.code {
+        let sources: SmallVec<[u8; 8]> = match place.code.filter(|_| place.restore.is_none()) {
             None => self.member(at).resync().map(|resync| resync.source).into_iter().collect(),
             Some(_) if place.active().any(|(_, one)| !one.is_open()) => return,
             Some(_) if self.holds(Rule::RowDecides) => place.active().map(|(member, _)| member).collect(),

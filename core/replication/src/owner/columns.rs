@@ -60,6 +60,19 @@ fn bit(block: u16) -> u64 {
     1 << (block % 64)
 }
 
+/// Between which ids is what is held.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ids {
+    pub(crate) from: WriteId,
+    pub(crate) through: WriteId,
+}
+
+impl From<WriteId> for Ids {
+    fn from(id: WriteId) -> Ids {
+        Ids { from: id, through: id }
+    }
+}
+
 /// What one member holds of each data unit.
 type Units = [Columns; DATA_MAX];
 
@@ -67,6 +80,8 @@ type Units = [Columns; DATA_MAX];
 #[derive(Debug)]
 struct Part {
     since: Instant,
+    /// No id of what is held is smaller.
+    from: WriteId,
     /// The greatest id of what is held.
     through: WriteId,
     members: SmallVec<[(u8, Units); 6]>,
@@ -110,12 +125,13 @@ impl Held {
     }
 
     /// A member holds what a data unit has in some columns.
-    pub(crate) fn note(&mut self, now: Instant, (member, unit): (u8, u8), range: &Range, through: WriteId) {
+    pub(crate) fn note(&mut self, now: Instant, (member, unit): (u8, u8), range: &Range, ids: Ids) {
+        let Ids { from, through } = ids;
         let part = self.parts.entry(range.part).or_insert_with(|| {
             self.queue.push_back(range.part);
-            Part { since: now, through, members: SmallVec::new() }
+            Part { since: now, from, through, members: SmallVec::new() }
         });
-        part.through = part.through.max(through);
+        (part.from, part.through) = (part.from.min(from), part.through.max(through));
         if part.of(member).is_none() {
             part.members.push((member, Units::default()));
         }
@@ -173,6 +189,11 @@ impl Held {
     /// Whether nobody holds anything in some columns.
     pub(crate) fn is_clear(&self, range: &Range) -> bool {
         self.parts.get(&range.part).is_none_or(|part| part.all().and(Columns::of(range)).is_empty())
+    }
+
+    /// No id of what is held is smaller than this one.
+    pub(crate) fn least(&self) -> Option<WriteId> {
+        self.parts.values().map(|part| part.from).min()
     }
 
     /// The greatest id of what is held of a part.
@@ -245,8 +266,8 @@ mod tests {
     #[test]
     fn what_members_hold_is_known_by_column_and_unit() {
         let (mut held, id) = (Held::default(), WriteId { epoch: 1, sequence: 5 });
-        held.note(Instant(7), (0, 2), &range(60, 8), id);
-        held.note(Instant(9), (3, 2), &range(60, 8), id);
+        held.note(Instant(7), (0, 2), &range(60, 8), id.into());
+        held.note(Instant(9), (3, 2), &range(60, 8), id.into());
         assert_eq!((held.holds(0, 2, &range(62, 4)), held.holds(0, 2, &range(66, 4))), (Some(true), None));
         assert_eq!(
             (held.holds(0, 1, &range(60, 8)), held.blocks(), held.oldest()),

@@ -64,7 +64,8 @@ impl Owner {
     fn read_on(&mut self, key: Key<CopyWork>) {
         let copy = &self.works.copies[key];
         let place = copy.target.place;
-        if self.places[usize::from(place)].code.is_some() {
+        // Its stand-in gives a member that is restored what it has.
+        if self.places[usize::from(place)].code.is_some() && !copy.has_source() {
             let wanted = MemberSet::of(self.member(copy.target).position);
             let gather = Gather::new(place, copy.next_read(), wanted, copy.excepted(), GatherFor::Copy(key));
             return self.gather(gather);

@@ -137,6 +137,11 @@ impl CopyWork {
         }
     }
 
+    /// Whether one member alone may give it.
+    pub(crate) fn has_source(&self) -> bool {
+        matches!(self.purpose, Purpose::Resync { source: Some(_), .. })
+    }
+
     /// Whether a member may give what is to be read next.
     pub(crate) fn may_be_given_by(&self, index: u8, member: &Member) -> bool {
         if self.tried.union(self.damaged).contains(index) {

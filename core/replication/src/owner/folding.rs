@@ -6,7 +6,7 @@
 
 use super::Owner;
 use super::asked::{self, Asked, Unanswered};
-use super::columns::{Held, Listed};
+use super::columns::{Held, Ids, Listed};
 use super::data::Data;
 use super::fold::{FoldFailure, FoldWork};
 use super::fold_plan::{Plan, positions_of};
@@ -51,11 +51,11 @@ impl Owner {
     /// A change was dropped that members may have taken to end what they held, and did not tell of: they may hold anything in its columns, until
     /// they have said.
     pub(crate) fn doubt_held(&mut self, place: u16, range: &Range) {
-        let (now, through) = (self.now, self.watermark(place));
+        let (now, ids) = (self.now, Ids { from: WriteId::default(), through: self.watermark(place) });
         let state = &mut self.places[usize::from(place)];
         let Some(code) = state.code.filter(|_| range.count > 0) else { return };
         for member in (0u8..).zip(&state.members).filter(|(_, one)| one.counts()).map(|(member, _)| member) {
-            (0..code.data()).for_each(|unit| state.held.note(now, (member, unit), range, through));
+            (0..code.data()).for_each(|unit| state.held.note(now, (member, unit), range, ids));
         }
     }
 
@@ -68,6 +68,7 @@ impl Owner {
             Ok(listed) => listed,
             Err(Unanswered::Lost) => return, // The link's change starts over.
             Err(Unanswered::Refused(Refusal::NotOpen)) => return self.lost_session(at),
+            Err(Unanswered::Refused(_)) if self.is_restored(at) => return self.not_restored(at),
             Err(Unanswered::Refused(refusal)) => return self.unreadable(at, refusal),
         };
         let member = self.member_mut(at);
@@ -77,6 +78,9 @@ impl Owner {
         }
         member.knows_held = true;
         let told = std::mem::take(&mut member.held_told);
+        if self.is_restored(at) {
+            return self.restored_holds(at, &told);
+        }
         match self.member(at) {
             one if one.resync().is_some() => self.remake_held(at, &told),
             // What brought it up to date has ended meanwhile: it is asked again with the next attempt.
@@ -87,12 +91,8 @@ impl Owner {
                 held.forget(at.member);
                 for HeldRange { part, block, count, through } in told {
                     let (of, part) = layer::split(part);
-                    held.note(
-                        now,
-                        (at.member, of - layer::COPY_FIRST),
-                        &Range { part, block, count },
-                        through,
-                    );
+                    let range = Range { part, block, count };
+                    held.note(now, (at.member, of - layer::COPY_FIRST), &range, through.into());
                 }
             }
         }
@@ -152,14 +152,14 @@ impl Owner {
     }
 
     /// A small change of a data unit goes to a member, or is there: it holds it.
-    pub(crate) fn note_copy(&mut self, at: At, (of, range): (u8, &Range), through: WriteId) {
+    pub(crate) fn note_copy(&mut self, at: At, (of, range): (u8, &Range), id: WriteId) {
         let now = self.now;
         let state = &mut self.places[usize::from(at.place)];
         let (Some(code), true) = (state.code, layer::is_of_copies(of)) else { return };
         let (unit, position) = (of - layer::COPY_FIRST, state.members[usize::from(at.member)].position);
         let is_its = positions_of(code, row_of(range.part, range.block), unit).any(|one| one == position);
         if is_its && state.members[usize::from(at.member)].counts() {
-            state.held.note(now, (at.member, unit), range, through);
+            state.held.note(now, (at.member, unit), range, id.into());
         }
     }
 
@@ -479,10 +479,5 @@ impl Owner {
             let held = &self.places[usize::from(place)].held;
             held.folding() > 0 || !held.is_empty() && held.retry_at.is_none() && self.can_fold(place)
         })
-    }
-
-    /// Whether members hold small changes that parity does not count.
-    pub(crate) fn holds_copies(&self, place: u16) -> bool {
-        !self.places[usize::from(place)].held.is_empty()
     }
 }

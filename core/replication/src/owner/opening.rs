@@ -14,7 +14,7 @@ use super::member::{At, CountedAs, Member, Opened, OutAs, Wish};
 use super::member_set::MemberSet;
 use super::place::{Deciding, Roll, RollFrom};
 use super::rows::known_part;
-use super::windows::{decided, is_contiguous, opened, rolls, row_rolls};
+use super::windows::{RowRules, decided, is_contiguous, opened, rolls, row_rolls};
 use crate::limits;
 use crate::locks::Range;
 use crate::roster::Standing;
@@ -176,7 +176,13 @@ impl Owner {
                         self.rejoined(at);
                     }
                     (Phase::Serving, false) => self.looked_at(at, watermark),
-                    (_, _) => self.decide_anew(at.place),
+                    (_, counts) => {
+                        self.decide_anew(at.place);
+                        // What it holds bounds what is known of those that are taken out before the disk is served.
+                        if counts && self.places[usize::from(at.place)].code.is_some() {
+                            self.ask_held(at);
+                        }
+                    }
                 }
             }
             Err(Unanswered::Lost) => self.member_mut(at).down(now, now),
@@ -294,8 +300,17 @@ impl Owner {
         let rolls = match (self.holds(Rule::DecideBeforeServing), place.code) {
             (true, None) => rolls(&place.counting().collect::<Vec<_>>(), decided),
             (true, Some(code)) => {
+                let members: Vec<_> = place.counting().collect();
                 let least = if self.holds(Rule::DropWithTooFew) { code.data() } else { 1 };
-                row_rolls((code, least), &place.counting().collect::<Vec<_>>(), decided)
+                // What stands in has what it was sent, which others do not follow from.
+                let position = |member: u8| {
+                    let (_, one) = members.iter().find(|(index, one)| *index == member && one.is_active())?;
+                    Some(one.position)
+                };
+                let positions =
+                    |holders: MemberSet| holders.iter().filter_map(position).collect::<MemberSet>();
+                let is_enough = |holders: MemberSet| positions(holders).iter().count() >= usize::from(least);
+                row_rolls(&RowRules { code, source: None, is_enough: &is_enough }, &members, decided)
             }
             (false, _) => Vec::new(),
         };
@@ -338,6 +353,8 @@ impl Owner {
         let at = At { place, member: source };
         let (node, component) = (self.member(at).node, self.member(at).component);
         let asked = Asked::RollRead { at, attempt, roll: number };
+        // A change of whole rows is what its content is.
+        let part = if layer::is_of_copies(layer::split(part).0) { part } else { layer::split(part).1 };
         self.send(
             node,
             asked,

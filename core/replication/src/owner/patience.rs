@@ -67,6 +67,7 @@ impl Owner {
             Asked::RollRead { .. } | Asked::Open(_) | Asked::Settle | Asked::Changed { .. } => None,
             Asked::Held { .. }
             | Asked::Doubtful { .. }
+            | Asked::Restored { .. }
             | Asked::Proof { .. }
             | Asked::Close
             | Asked::GivenUp(_) => None,

@@ -1,18 +1,19 @@
 //! A place as its owner holds it: its members, the changes in flight, and what is under way for all of it.
 
 use super::columns::Held;
-use super::in_flights::InFlights;
+use super::in_flights::{InFlight, InFlights};
 use super::member::Member;
 use super::member_set::MemberSet;
 use super::resync::Kind;
 use super::steering::Steering;
 use super::work::{ChangeWork, Key};
+use crate::locks::Range;
 use crate::rules::Rule;
 use base::rules::Rules;
 use base::{ComponentId, Instant};
 use layout::Code;
 use std::collections::VecDeque;
-use wire::Entry;
+use wire::{Entry, HeldRange, layer};
 
 /// A place.
 #[derive(Debug)]
@@ -95,6 +96,13 @@ impl Place {
 
     pub(crate) fn active(&self) -> impl Iterator<Item = (u8, &Member)> {
         (0..).zip(&self.members).filter(|(_, member)| member.is_active())
+    }
+
+    /// Whether members hold small changes that parity does not count, or such a change is in flight.
+    pub(crate) fn has_copies(&self) -> bool {
+        let is_of_copies = |change: &InFlight| layer::is_of_copies(change.layer);
+        !self.held.is_empty()
+            || self.code.is_some() && self.in_flight.iter().any(|(_, one)| is_of_copies(one))
     }
 
     /// Whether some members have all data among them: one copy has, and of rows as many members as there are data units (invariant 19).
@@ -202,6 +210,18 @@ pub(crate) struct Restore {
     pub(crate) member: u8,
     /// Its stand-in.
     pub(crate) stand_in: u8,
-    /// Questions whether the stand-in has what the component may have got wrong.
+    /// What the component may have got wrong, until it is asked for.
+    pub(crate) doubtful: Vec<Range>,
+    /// Questions whether the stand-in has that which are not answered.
     pub(crate) checks_left: u32,
+    /// Of rows: what the component holds that the others have counted since, and that is right where the stand-in has nothing.
+    pub(crate) held: Vec<HeldRange>,
+    /// Of that, what is being promoted.
+    pub(crate) promotes_left: u32,
+}
+
+impl Restore {
+    pub(crate) fn new(attempt: u32, (member, stand_in): (u8, u8), doubtful: Vec<Range>) -> Restore {
+        Restore { attempt, member, stand_in, doubtful, checks_left: 0, held: Vec::new(), promotes_left: 0 }
+    }
 }

@@ -371,12 +371,15 @@ impl Owner {
                 is_doubtful = true;
                 continue;
             }
+            let leaves = standing == Standing::Absent && member.is_active();
+            let base = if leaves { self.base_of_leaving(at.place) } else { Some(watermark) };
+            let Some(base) = base else { continue };
             let recorded = roster.members.iter_mut().find(|one| one.component == member.component);
             let Some(recorded) = recorded else { continue };
             recorded.standing = standing;
             recorded.ceiling = Ceiling::Unknown;
-            if standing == Standing::Absent && member.is_active() {
-                recorded.base = watermark.max(recorded.base);
+            if leaves {
+                recorded.base = base.max(recorded.base);
                 recorded.ceiling = self.ceiling_of(at);
             }
             if standing.counts() {
@@ -442,6 +445,21 @@ impl Owner {
         if member.wish == Some(Wish::Leave(OutAs::Absent, LeftBecause::Unreachable)) && !is_asked {
             member.wish = None;
         }
+    }
+
+    /// An id up to which everything is on a component that leaves, and nothing that it has of that is to be folded: what parity does not count
+    /// yet the others fold without it, so that what it has of these columns is out of date. None if that is not known yet.
+    fn base_of_leaving(&self, place: u16) -> Option<WriteId> {
+        let (state, watermark) = (&self.places[usize::from(place)], self.held_by_all(place));
+        if state.code.is_none() || !self.holds(Rule::RestoreNothingHeld) {
+            return Some(watermark);
+        }
+        let is_asked = |one: &Member| one.is_open() && one.wish.is_none() && !one.knows_held;
+        if !self.has_served && state.active().any(|(_, one)| is_asked(one)) {
+            return None;
+        }
+        let before = |id: WriteId| WriteId { sequence: id.sequence.saturating_sub(1), ..id };
+        Some(state.held.least().map_or(watermark, |id| before(id).min(watermark)))
     }
 
     /// An id up to which every active component of a place holds everything, those that cannot be reached included: what is

@@ -67,9 +67,18 @@ pub(crate) fn rolls(members: &[(u8, &Member)], decided: WriteId) -> Vec<Roll> {
     rolls
 }
 
-/// What must be done for members of rows, all open, by id: a change that at least `least` tell of, as many as there are data units, is rolled forward, for
-/// the others follow from these. Any other is dropped, and what it replaced counts again (invariant 18).
-pub(crate) fn row_rolls((code, least): (Code, u8), members: &[(u8, &Member)], decided: WriteId) -> Vec<Roll> {
+/// How changes of rows are decided.
+pub(crate) struct RowRules<'a> {
+    pub(crate) code: Code,
+    /// Who gives the blocks of those that are rolled forward; none if they follow from what others have.
+    pub(crate) source: Option<u8>,
+    /// Whether a change goes on that these members tell of.
+    pub(crate) is_enough: &'a dyn Fn(MemberSet) -> bool,
+}
+
+/// What must be done for members of rows, all open, by id: a change that enough tell of is rolled forward. Any other is dropped, and what
+/// it replaced counts again (invariant 18).
+pub(crate) fn row_rolls(rules: &RowRules<'_>, members: &[(u8, &Member)], decided: WriteId) -> Vec<Roll> {
     let mut window: BTreeMap<WriteId, Vec<(u8, Entry)>> = BTreeMap::new();
     for (member, one) in members {
         let is_undecided = |entry: &&Entry| entry.id > decided && !entry.is_span() && !entry.is_cut();
@@ -77,19 +86,18 @@ pub(crate) fn row_rolls((code, least): (Code, u8), members: &[(u8, &Member)], de
             window.entry(entry.id).or_default().push((*member, *entry));
         }
     }
-    window.values().flat_map(|told| rolls_of_row((code, least), members, told)).collect()
+    window.values().flat_map(|told| rolls_of_row(rules, members, told)).collect()
 }
 
 /// The same of one change. Members tell of it with its range where they have a part in it, and with none where they have not. With
 /// its range and no blocks they tell that they have dropped it.
-fn rolls_of_row((code, least): (Code, u8), members: &[(u8, &Member)], told: &[(u8, Entry)]) -> Vec<Roll> {
+fn rolls_of_row(rules: &RowRules<'_>, members: &[(u8, &Member)], told: &[(u8, Entry)]) -> Vec<Roll> {
     let has_range = |entry: &Entry| entry.count > 0 || entry.part != 0;
     let position = |member: u8| {
         let found = members.iter().find(|(index, _)| *index == member);
         found.expect("it is one of them").1.position
     };
     let holders: MemberSet = told.iter().map(|(member, _)| *member).collect();
-    let positions: MemberSet = holders.iter().map(position).collect();
     let ranged = told.iter().map(|(_, entry)| entry).find(|entry| has_range(entry));
     let is_dropped = told.iter().any(|(_, entry)| entry.count == 0 && has_range(entry));
     // Of a small change that parity does not count yet each member that has a part in it has the same.
@@ -99,7 +107,8 @@ fn rolls_of_row((code, least): (Code, u8), members: &[(u8, &Member)], told: &[(u
         .find(|(_, entry)| entry.count > 0)
         .map(|(member, _)| *member)
         .filter(|_| copied.is_some());
-    let is_enough = source.is_some() || copied.is_none() && positions.iter().count() >= usize::from(least);
+    let is_enough = source.is_some() || copied.is_none() && (rules.is_enough)(holders);
+    let source = source.or(rules.source);
     let goes_on = !is_dropped && is_enough;
     let nothing = |entry: &Entry| Entry { part: 0, block: 0, count: 0, is_trim: true, ..*entry };
     let (first, dropped) = match ranged {
@@ -111,7 +120,7 @@ fn rolls_of_row((code, least): (Code, u8), members: &[(u8, &Member)], told: &[(u
         let own = told.iter().find(|(member, _)| *member == target).map(|(_, entry)| *entry);
         let (entry, from) = match (goes_on && ranged.is_some(), own) {
             (true, Some(_)) => return None,
-            (true, None) if is_touched(code, (first.part, first.block), position(target)) => {
+            (true, None) if is_touched(rules.code, (first.part, first.block), position(target)) => {
                 (first, source.map_or(RollFrom::Row(holders), RollFrom::Copy))
             }
             (true, None) => (nothing(&first), RollFrom::Nothing),

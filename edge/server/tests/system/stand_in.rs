@@ -65,6 +65,48 @@ fn what_was_written_while_a_copy_was_away_is_served_when_the_other_one_is_lost()
     assert!(events.contains("stands in for") || events.contains("is kept on host"), "{events}");
 }
 
+/// The same of rows with parity: small writes that were folded without the lost member, and others since, in all shapes.
+#[test]
+fn rows_of_which_two_members_are_lost_one_after_the_other_are_served_by_the_first_one_and_its_stand_in() {
+    let cluster = Cluster::start(5);
+    cluster.set("stand-ins", "on");
+    let rule = "default,method=parity,stripes=1";
+    cluster.json("a", &["disk", "create", "web", "64MiB", "--policy", rule, "--share"]);
+    cluster.attach_soon("a", "web");
+    let holders = cluster.holders("a", "web");
+    let [_, first, second, _] = &holders[..] else { panic!("3 data and 1 parity on {holders:?}") };
+    let is_free = |host: &&str| !holders.iter().any(|one| one == host);
+    let other = ["a", "b", "c", "d", "e"].into_iter().find(is_free).expect("one is left");
+    let mut client = cluster.attach(other, "web");
+    for number in 0..512 {
+        client.write(number * 4096, &stamped(number)).expect("it writes");
+    }
+    cluster.order("kill", first);
+    client.write(0, &stamped(1000)).expect("it writes before anything stands in");
+    assert_eq!(cluster.wait_for_stand_in(other, "web"), other);
+    for number in 1..64 {
+        client.write(number * 4 * 4096, &stamped(1000 + number)).expect("it writes");
+    }
+    let large: Vec<u8> = (0..3 * MIB).map(|byte| (byte / 5) as u8).collect();
+    client.write(8 * MIB, &large).expect("it writes");
+    client.trim(64 * 4096, 16 * 4096).expect("it trims");
+    cluster.order("kill", second);
+    cluster.order("start", first);
+    let mut client = cluster.attach_soon(other, "web");
+    for number in 0..512 {
+        let expected = match number {
+            64..80 => vec![0; 4096],
+            _ if number % 4 == 0 && number / 4 < 64 => stamped(1000 + number / 4),
+            _ => stamped(number),
+        };
+        assert!(client.read(number * 4096, 4096) == Ok(expected), "block {number} differs");
+    }
+    assert!(client.read(8 * MIB, 3 * MIB as u32) == Ok(large));
+    client.write(20 * MIB, &stamped(3000)).expect("it writes");
+    cluster.order("start", second);
+    cluster.wait_until_on(other, "web", &holders.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
 #[test]
 fn what_stands_in_goes_when_the_copy_is_back_and_a_setting_keeps_it_away() {
     let cluster = Cluster::start(3);

@@ -141,7 +141,8 @@ impl World {
     ) -> Roster {
         let base = WriteId::default();
         let ceiling = replication::Ceiling::Unknown;
-        let rows = replaced.and_then(|replaced| roster.member(replaced)).and_then(|one| one.rows);
+        let seat = replaced.or(role.of());
+        let rows = seat.and_then(|seat| roster.member(seat)).and_then(|one| one.rows);
         let standing = Standing::Absent;
         let member = Member { component, node, place, rows, standing, base, role, ceiling };
         let behind = roster.members.partition_point(|other| other.place <= place);
@@ -204,7 +205,9 @@ impl World {
         let places = roster.members.iter().map(|one| one.place).collect::<BTreeSet<u16>>();
         let is_served = |place: &u16| {
             let here = || roster.members.iter().filter(|one| one.place == *place);
-            let all = here().filter_map(|one| one.rows).map(|rows| rows.position).collect::<BTreeSet<u8>>();
+            // Who stands in for another has no seat of its own.
+            let seated = here().filter(|one| one.role == Role::Copy || one.standing == Standing::Active);
+            let all = seated.filter_map(|one| one.rows).map(|rows| rows.position).collect::<BTreeSet<u8>>();
             let code = here().find_map(|one| one.rows).map(|rows| rows.code);
             let has_all = code.is_none_or(|code| all.len() == usize::from(code.members()));
             has_all && is_enough(here())

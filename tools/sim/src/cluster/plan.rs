@@ -228,6 +228,15 @@ impl Plan {
         Plan { relapses: true, ..Plan::quiet_loss(copies) }
     }
 
+    /// The same with rows of each code in turn, of which small changes are folded soon, late or never.
+    pub fn in_rows(self, seed: u64) -> Plan {
+        let code = Code::ALL[(seed % Code::ALL.len() as u64) as usize];
+        let folds = [None, Some(20), Some(400)][(seed / 3 % 3) as usize];
+        let copies = u64::from(code.members());
+        let fold_after = folds.map(Duration::from_millis);
+        Plan { copies, hosts: copies + 1, code: Some(code), fold_after, ..self }
+    }
+
     /// One disk, no fault but that now and then one device hangs, and the copies are whole before the next one does.
     pub fn hanging(copies: u64) -> Plan {
         Plan {
@@ -361,7 +370,7 @@ impl Plan {
             self.extents = if self.extents > 20 { self.extents + 32 } else { self.extents };
             self.faulty_ns = self.faulty_ns.max(8000 * MS);
         }
-        if features.stand_ins > 0 && self.code.is_none() && self.other.is_none() {
+        if features.stand_ins > 0 && self.other.is_none() {
             self.stand_ins = features.stand_ins;
             self.hosts = self.hosts.max(self.copies + 1);
             self.tend_ns = self.tend_ns.max(300 * MS);

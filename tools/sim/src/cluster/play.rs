@@ -22,6 +22,10 @@ pub enum Play {
     QuietLoss,
     /// The same, where the first component comes back for a moment before all others are lost.
     Relapse,
+    /// A member of rows with parity is lost, and when another stands in for it, as many others as leave too few.
+    RowLoss,
+    /// The same with all its variants, and guests that rest while the first member is away.
+    QuietRowLoss,
     /// Processes are killed, and the directory goes away each time that a component is to count.
     LongJoins,
     /// Devices hang, one after the other.
@@ -69,6 +73,8 @@ impl Play {
             Play::DoubleLoss => Plan::double_loss(copies),
             Play::QuietLoss => Plan::quiet_loss(copies),
             Play::Relapse => Plan::relapse(3),
+            Play::RowLoss => Plan::double_loss(copies).in_rows(seed),
+            Play::QuietRowLoss => Plan::quiet_loss(copies).in_rows(seed),
             Play::LongJoins => Plan::long_joins(),
             Play::Hanging => Plan::hanging(copies),
             Play::BadSectors => Plan::bad_sectors(copies),

@@ -286,8 +286,14 @@ impl World {
         let is_lost = |other: &&Member| {
             other.place == one.place && other.standing == Standing::Active && other.node != one.node
         };
-        let lost: Vec<usize> =
+        let mut lost: Vec<usize> =
             roster.members.iter().filter(is_lost).map(|one| self.index_of(one.node)).collect();
+        // Of rows as many are left as make up what is needed with the one that comes back.
+        let left = one.rows.map_or(0, |rows| usize::from(rows.code.data()) - 1);
+        let most = lost.len().saturating_sub(left);
+        while lost.len() > most {
+            lost.swap_remove(self.random.below(lost.len() as u64) as usize);
+        }
         let back = self.index_of(one.node);
         if stand_in.is_none() || one.standing != Standing::Absent {
             return;
