@@ -350,8 +350,11 @@ impl Owner {
                 self.works.folds[key].failure = Some(FoldFailure::NotNow);
                 match why {
                     Unanswered::Refused(Refusal::NotOpen) => self.lost_session(at),
-                    Unanswered::Refused(Refusal::Busy | Refusal::Damaged) | Unanswered::Lost => {}
+                    Unanswered::Refused(Refusal::Busy | Refusal::Damaged) => {}
                     Unanswered::Refused(refusal) => self.failed(at, refusal),
+                    // It may have done it: what it holds is not known until it has said so.
+                    Unanswered::Lost if self.member(at).is_open() => self.ask_held(at),
+                    Unanswered::Lost => {}
                 }
             }
         }
