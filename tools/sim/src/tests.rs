@@ -147,6 +147,16 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
             "what only a barrier held back was not told to be decided, and filled the logs that the barrier waited for",
         ),
         (
+            400321,
+            "double-losses stand-ins=1000 parity=2 folds=20",
+            "a link broke while a member folded: the next small change went onto the copy that the member had ended",
+        ),
+        (
+            400394,
+            "shaky-openings double-losses stand-ins=1000 parity=3 folds=2000",
+            "an owner that was released before it had decided the windows folded what was not decided",
+        ),
+        (
             100100,
             "watchers deaf=200 parity=4 folds=2000",
             "a member told of copies that a row write had ended which it did not know to be decided: they were folded once more",

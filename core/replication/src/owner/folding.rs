@@ -405,7 +405,8 @@ impl Owner {
 
     /// Begins the folds that are due: of what has been held for long, and of all where a member is missing or the disk is let go of.
     pub(crate) fn advance_folds(&mut self) {
-        if !matches!(self.phase, Phase::Serving | Phase::Releasing) {
+        // Before the windows are decided nobody knows what is to be counted.
+        if !matches!(self.phase, Phase::Serving | Phase::Releasing) || !self.has_served {
             return;
         }
         for place in 0..self.places.len() as u16 {
@@ -478,9 +479,10 @@ impl Owner {
 
     /// Whether folds are under way, or can be begun, that a release waits for.
     pub(crate) fn has_folds_left(&self) -> bool {
-        (0..self.places.len() as u16).any(|place| {
-            let held = &self.places[usize::from(place)].held;
-            held.folding() > 0 || !held.is_empty() && held.retry_at.is_none() && self.can_fold(place)
-        })
+        self.has_served
+            && (0..self.places.len() as u16).any(|place| {
+                let held = &self.places[usize::from(place)].held;
+                held.folding() > 0 || !held.is_empty() && held.retry_at.is_none() && self.can_fold(place)
+            })
     }
 }
