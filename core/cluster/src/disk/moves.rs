@@ -169,7 +169,8 @@ impl DiskRecord {
         if self.moving.is_none() { Ok(()) } else { Err(Objection::Moving) }
     }
 
-    /// What each device has of the disk is linear in the boundary, so it has most at an end, or a little after it.
+    /// What each device has of the disk is linear in the boundary, so it has most at an end, or two granules from it: one that is copied,
+    /// and one that is not given back yet.
     pub(crate) fn plan_room(
         &self,
         new: &Layout,
@@ -182,6 +183,7 @@ impl DiskRecord {
             let bytes = |size: u64| (u128::from(data) * u128::from(size) / u128::from(layout.size())) as u64;
             here.map(|(_, one)| bytes(one.size)).sum()
         };
+        let granules = 2 * self.layout.clone().moving_to(new.clone()).granule_max();
         let mut plan = MovePlan { bytes_to_copy: 0, devices: Vec::new() };
         for device in devices {
             let comes = share(new, device.id, data);
@@ -189,21 +191,24 @@ impl DiskRecord {
                 continue;
             }
             let leaves = share(&self.layout, device.id, data);
-            let meanwhile = share(new, device.id, data.min(MARGIN));
+            let meanwhile = share(new, device.id, data.min(granules));
             let used = device.capacity_bytes.saturating_sub(device.free_bytes);
             let after = (used + comes).saturating_sub(leaves) + meanwhile;
+            let peak = after.max(used + meanwhile);
             let most = device.capacity_bytes / 100 * FULL_PERCENT;
-            if after > most {
+            // A device that is fuller than that already, and is so no more once all has moved, needs room for the granules alone.
+            let missing = after.saturating_sub(most).max(peak.saturating_sub(device.capacity_bytes));
+            if missing > 0 {
                 return Err(Objection::NoRoomToMove {
                     device: format!("{} of host {}", device.name, device.host_name),
-                    missing: format_bytes(after - most),
+                    missing: format_bytes(missing),
                 });
             }
             plan.bytes_to_copy += comes;
             plan.devices.push(MoveRoom {
                 device: device.id,
                 used_bytes: used,
-                peak_bytes: after.max(used + meanwhile),
+                peak_bytes: peak,
                 limit_bytes: most,
             });
         }
@@ -225,5 +230,3 @@ impl DiskRecord {
 
 /// How full a move may leave a device.
 const FULL_PERCENT: u64 = 95;
-/// What is on both sides for a while: a part that is copied, and one that is not trimmed yet.
-const MARGIN: u64 = 512 << 20;
