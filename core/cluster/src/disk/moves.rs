@@ -183,6 +183,16 @@ impl DiskRecord {
             let bytes = |size: u64| (u128::from(data) * u128::from(size) / u128::from(layout.size())) as u64;
             here.map(|(_, one)| bytes(one.size)).sum()
         };
+        // An extent of rows has a part of each data member's: one that is written alone takes an extent of each member.
+        let scattered = |of: DeviceId, data: u64| -> u64 {
+            let bytes = |place: usize, size: u64| {
+                let data_members = new.place_code(place).map_or(1, |code| u128::from(code.data()));
+                let bytes = u128::from(data) * u128::from(size) * data_members / u128::from(new.size());
+                (bytes as u64).min(size)
+            };
+            let here = new.components().filter(|(_, one)| one.device == of);
+            here.map(|(place, one)| bytes(place, one.size)).sum()
+        };
         let granules = 2 * self.layout.clone().moving_to(new.clone()).granule_max();
         let mut plan = MovePlan { bytes_to_copy: 0, devices: Vec::new() };
         for device in devices {
@@ -191,10 +201,13 @@ impl DiskRecord {
                 continue;
             }
             let leaves = share(&self.layout, device.id, data);
-            let meanwhile = share(new, device.id, data.min(granules));
             let used = device.capacity_bytes.saturating_sub(device.free_bytes);
+            let meanwhile = share(new, device.id, data.min(granules));
             let after = (used + comes).saturating_sub(leaves) + meanwhile;
             let peak = after.max(used + meanwhile);
+            let (most_comes, most_meanwhile) =
+                (scattered(device.id, data), scattered(device.id, data.min(granules)));
+            let scattered_peak = (used + most_comes).saturating_sub(leaves) + most_meanwhile;
             let most = device.capacity_bytes / 100 * FULL_PERCENT;
             // A device that is fuller than that already, and is so no more once all has moved, needs room for the granules alone.
             let missing = after.saturating_sub(most).max(peak.saturating_sub(device.capacity_bytes));
@@ -209,6 +222,7 @@ impl DiskRecord {
                 device: device.id,
                 used_bytes: used,
                 peak_bytes: peak,
+                scattered_peak_bytes: scattered_peak.max(used + most_meanwhile).max(peak),
                 limit_bytes: most,
             });
         }

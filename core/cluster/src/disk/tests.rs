@@ -597,6 +597,12 @@ fn a_move_is_refused_where_a_device_would_be_too_full_with_the_other_layout() {
     let has_both = |one: &&MoveRoom| disk.layout.components().any(|(_, old)| old.device == one.device);
     let both = plan.devices.iter().find(has_both).expect("mirror and rows share a device");
     assert_eq!((both.used_bytes, both.peak_bytes), (0, margin), "what leaves is more than what comes");
+    // Each MiB alone takes an extent of each member, so that all extents of the rows are taken by a third of the disk.
+    let third = check(&view, &[GIB / 3]).expect("there is room");
+    let one = third.devices.iter().find(|one| one.device != both.device && one.used_bytes == 0);
+    let one = one.expect("rows have more devices");
+    assert!(one.scattered_peak_bytes > 2 * one.peak_bytes, "{one:?}");
+    assert!(one.scattered_peak_bytes <= GIB / 3 + 3 * margin + MIB, "{one:?}");
     let fresh = plan.devices.iter().find(|one| !has_both(one)).expect("rows have more devices");
     assert_eq!((fresh.peak_bytes, fresh.limit_bytes), (GIB / 3 + margin, GIB * 95));
     for host in view.hosts.values_mut() {
