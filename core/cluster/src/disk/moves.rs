@@ -7,7 +7,7 @@ use super::parts::{Growth, MovePlan, MoveRoom, Moving};
 use super::{DiskRecord, Nodes, Objection, Transition, node_of};
 use base::units::format_bytes;
 use base::{ComponentId, DeviceId};
-use layout::{Layout, Side};
+use layout::{Component, Layout, Side};
 use placement::{DeviceSpace, Policy};
 use std::collections::BTreeMap;
 
@@ -22,7 +22,6 @@ impl DiskRecord {
     ///
     /// # Errors
     /// When it moves, grows or gives space back already, when placement finds no place, or a device would not have room for it.
-    #[expect(clippy::too_many_arguments, reason = "what placement takes, and the policy twice")]
     pub fn begin_move(
         &self,
         policy: &Policy,
@@ -31,7 +30,6 @@ impl DiskRecord {
         used_bytes: &[u64],
         nodes: &Nodes,
         ids: &mut impl FnMut() -> ComponentId,
-        seed: u64,
     ) -> Result<Transition, Objection> {
         self.expect_active()?;
         self.expect_one_layout()?;
@@ -41,7 +39,7 @@ impl DiskRecord {
         if self.surplus.is_some() {
             return Err(Objection::Growth("the space beyond the end of the disk is still being freed"));
         }
-        let plan = placement::plan(policy, self.size, devices, ids, seed)?;
+        let plan = placement::plan(policy, self.size, devices, ids, self.placement_seed())?;
         self.plan_room(&plan.layout, devices, used_bytes)?;
         let mut new = BTreeMap::new();
         for (_, component) in plan.layout.components() {
@@ -84,8 +82,13 @@ impl DiskRecord {
             last += 1;
             ComponentId(last)
         };
-        let plan = placement::plan(policy, self.size, devices, &mut ids, 1)?;
+        let plan = placement::plan(policy, self.size, devices, &mut ids, self.placement_seed())?;
         self.plan_room(&plan.layout, devices, used_bytes)
+    }
+
+    /// Decides among devices that are equal, so that a forecast names those that the move takes.
+    fn placement_seed(&self) -> u64 {
+        self.id.0 as u64 ^ (self.id.0 >> 64) as u64
     }
 
     /// Lets a disk that moves move the other way, pause, or go on. A disk that moves back has rules of its own from then on, those that it
@@ -185,13 +188,13 @@ impl DiskRecord {
         };
         // An extent of rows has a part of each data member's: one that is written alone takes an extent of each member.
         let scattered = |of: DeviceId, data: u64| -> u64 {
-            let bytes = |place: usize, size: u64| {
+            let of_place = |(place, members): (usize, &[Component])| -> u64 {
                 let data_members = new.place_code(place).map_or(1, |code| u128::from(code.data()));
-                let bytes = u128::from(data) * u128::from(size) * data_members / u128::from(new.size());
-                (bytes as u64).min(size)
+                let all = u128::from(data) * data_members;
+                let bytes = |size: u64| (all * u128::from(size) / u128::from(new.size())) as u64;
+                members.iter().filter(|one| one.device == of).map(|one| bytes(one.size).min(one.size)).sum()
             };
-            let here = new.components().filter(|(_, one)| one.device == of);
-            here.map(|(place, one)| bytes(place, one.size)).sum()
+            new.places().map(of_place).sum()
         };
         let granules = 2 * self.layout.clone().moving_to(new.clone()).granule_max();
         let mut plan = MovePlan { bytes_to_copy: 0, devices: Vec::new() };

@@ -522,7 +522,7 @@ fn a_disk_that_gets_another_layout_has_two_until_all_has_moved() {
     let refused = disk.change_rules(&wanted, None, &spaces, &[]);
     assert!(matches!(refused, Err(Objection::NotLive { .. })), "{refused:?}");
     let begun = disk
-        .begin_move(&wanted, None, &spaces, &[], &view.nodes(), &mut counting_from(50), 1)
+        .begin_move(&wanted, None, &spaces, &[], &view.nodes(), &mut counting_from(50))
         .expect("there is room");
     assert_eq!(begun.create.len(), 4, "3+1 has four members");
     assert_eq!(begun.record.policy, disk.policy, "until all has moved");

@@ -447,8 +447,8 @@ fn a_scattered_disk_takes_no_more_than_was_told_for_one() {
     (0..128).for_each(|part| client.write(part * 3 * MIB, &stamped(part)).expect("it writes"));
     let peaks = cluster.move_and_sample("web", "method=parity", "RAID-5 3+1");
     assert_eq!(peaks.len(), 4, "all devices get something");
-    for Peak { device, told, scattered, real, .. } in peaks {
+    for Peak { device, scattered, real, .. } in &peaks {
         assert!(real <= scattered, "{device}: {real} in use, {scattered} were told");
-        assert!(real > told || told == scattered, "{device}: 1 MiB of 3 takes more than if it lay together");
     }
+    assert!(peaks.iter().any(|one| one.real > one.told), "1 MiB of 3 takes more than if it lay together");
 }
