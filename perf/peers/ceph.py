@@ -1,7 +1,8 @@
 """Ceph RBD on this machine by Debian's packages: a monitor, a manager and three OSDs on files, all on loopback.
 
-Without authentication, the image's cache off, a pool of `size = 3` spread over OSDs (all are on one host here). What is
-left to defaults is Ceph's own. Nothing outside its folder is touched, except that Ceph makes `/var/run/ceph`.
+Without authentication, the image's cache off, a replicated pool spread over OSDs (all are on one host here), and, for rows with
+parity, an erasure-coded pool of 2+1 that holds the data of an image. What is left to defaults is Ceph's own. Nothing outside its
+folder is touched, except that Ceph makes `/var/run/ceph`.
 """
 
 import os
@@ -12,6 +13,7 @@ import subprocess
 import time
 import uuid
 from pathlib import Path
+from typing import Optional
 
 from sidebyside.systems import START_WAIT, STOP_WAIT, Failed, System, process_cpu_seconds
 
@@ -19,10 +21,14 @@ from sidebyside.systems import START_WAIT, STOP_WAIT, Failed, System, process_cp
 PROGRAMS = ["ceph-mon", "ceph-mgr", "ceph-osd", "ceph", "rbd", "monmaptool"]
 HINT = "apt-get install --no-install-recommends ceph-mon ceph-mgr ceph-osd ceph-common"
 OSDS = 3
-COPIES = 3
 PLACEMENT_GROUPS = 32
+#: Of the erasure-coded pool: as `RAID-5 2+1`.
+DATA, PARITY = 2, 1
 #: Of the cluster's own socket on loopback.
 MONITOR_PORT = 16789
+#: The pool of images, and the one that holds the data of an image with parity.
+POOL = "rbd"
+ROWS = "rows"
 
 
 def missing() -> list[str]:
@@ -30,17 +36,20 @@ def missing() -> list[str]:
     return [program for program in PROGRAMS if shutil.which(program) is None]
 
 
-class Ceph(System):
-    """A Ceph cluster with one image, of three copies."""
+class Ceph:
+    """A Ceph cluster with one replicated pool, and an erasure-coded one if `with_parity`. Its images are the systems that are measured."""
 
-    name = f"ceph rbd, {COPIES} copies"
-
-    def __init__(self, folder: Path, size: int):
+    def __init__(self, folder: Path, size: int, copies: int, with_parity: bool = False):
         self.folder = folder / "ceph"
         self.size = size
+        self.copies = copies
+        self.with_parity = with_parity
         self.config = self.folder / "ceph.conf"
         self.processes: list[subprocess.Popen] = []
         self.environment = os.environ | {"CEPH_CONF": str(self.config)}
+
+    def images(self) -> list["Image"]:
+        return [Image(self)] + ([Image(self, ROWS)] if self.with_parity else [])
 
     def write_config(self) -> str:
         fsid = str(uuid.uuid4())
@@ -48,13 +57,13 @@ class Ceph(System):
             f"[global]\nfsid = {fsid}\nmon_host = v1:127.0.0.1:{MONITOR_PORT}\n"
             "public_network = 127.0.0.0/8\nms_bind_ipv6 = false\nms_type = async+posix\n"
             "auth_cluster_required = none\nauth_service_required = none\nauth_client_required = none\n"
-            f"osd_pool_default_size = {COPIES}\nosd_pool_default_min_size = 2\nosd_crush_chooseleaf_type = 0\n"
+            f"osd_pool_default_size = {self.copies}\nosd_pool_default_min_size = {min(self.copies, 2)}\nosd_crush_chooseleaf_type = 0\n"
             "osd_pool_default_pg_autoscale_mode = off\nmon_allow_pool_delete = true\n"
             f"run_dir = {self.folder}/run\nadmin_socket = {self.folder}/run/$name.asok\n"
             f"log_file = {self.folder}/$name.log\nmon_cluster_log_file = {self.folder}/cluster.log\n"
             f"mon_data = {self.folder}/mon\nmgr_data = {self.folder}/mgr\nosd_data = {self.folder}/osd-$id\n"
             f"crash_dir = {self.folder}\nmon_data_avail_crit = 1\nmon_data_avail_warn = 1\n"
-            f"bluestore_block_size = {2 * self.size + (2 << 30)}\nosd_memory_target = 1073741824\n"
+            f"bluestore_block_size = {(4 if self.with_parity else 2) * self.size + (2 << 30)}\nosd_memory_target = 1073741824\n"
             "[client]\nrbd_cache = false\n"
         )
         return fsid
@@ -92,11 +101,24 @@ class Ceph(System):
             self.tool("ceph-osd", "-i", str(number), "--mkfs", "--osd-uuid", osd, "-c", conf)
             self.daemon("ceph-osd", "-i", str(number))
         self.wait_until(f"{OSDS} up", "osd", "stat")
-        self.ceph("osd", "pool", "create", "rbd", *[str(PLACEMENT_GROUPS)] * 2)
-        self.tool("rbd", "-c", conf, "pool", "init", "rbd")
-        # Those of the manager's own pool are among them.
-        self.wait_until(rf"^{PLACEMENT_GROUPS + 1} pgs: {PLACEMENT_GROUPS + 1} active\+clean;", "pg", "stat")
-        self.tool("rbd", "-c", conf, "create", "perf", "--size", f"{self.size >> 20}M")
+        self.ceph("osd", "pool", "create", POOL, *[str(PLACEMENT_GROUPS)] * 2)
+        self.rbd("pool", "init", POOL)
+        groups = PLACEMENT_GROUPS + 1  # Those of the manager's own pool are among them.
+        if self.with_parity:
+            self.make_parity_pool()
+            groups += PLACEMENT_GROUPS
+        self.wait_until(rf"^{groups} pgs: {groups} active\+clean;", "pg", "stat")
+
+    def make_parity_pool(self) -> None:
+        """An image's header cannot stand in an erasure-coded pool; its data can, once parts of objects may be overwritten there."""
+        profile = [f"k={DATA}", f"m={PARITY}", "crush-failure-domain=osd"]
+        self.ceph("osd", "erasure-code-profile", "set", ROWS, *profile)
+        self.ceph("osd", "pool", "create", ROWS, *[str(PLACEMENT_GROUPS)] * 2, "erasure", ROWS)
+        self.ceph("osd", "pool", "set", ROWS, "allow_ec_overwrites", "true")
+        self.ceph("osd", "pool", "application", "enable", ROWS, "rbd")
+
+    def rbd(self, *arguments: str) -> str:
+        return self.tool("rbd", "-c", str(self.config), *arguments)
 
     def ceph(self, *arguments: str) -> str:
         return self.tool("ceph", "-c", str(self.config), "--connect-timeout", str(START_WAIT), *arguments)
@@ -126,15 +148,37 @@ class Ceph(System):
         self.processes = []
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def fio_target(self, case) -> list[str]:
-        return ["--ioengine=rbd", "--clientname=admin", "--pool=rbd", "--rbdname=perf"]
-
-    def fio_environment(self) -> dict:
-        return self.environment
-
     def cpu_seconds(self) -> float:
         ended = [process.args[0] for process in self.processes if process.poll() is not None]
         if ended:
             log = (self.folder / "daemons.log").read_text(errors="replace")[-1500:]
             raise Failed(f"{', '.join(ended)} has ended:\n{log}")
         return sum(process_cpu_seconds(process.pid) for process in self.processes)
+
+
+class Image(System):
+    """An image of a Ceph cluster, of copies or with its data in the erasure-coded pool. The cost is that of the whole cluster."""
+
+    def __init__(self, cluster: Ceph, data_pool: Optional[str] = None):
+        self.cluster = cluster
+        self.size = cluster.size
+        self.data_pool = data_pool
+        self.image = data_pool or "copies"
+        kind = f"EC {DATA}+{PARITY}" if data_pool else f"{cluster.copies} copies"
+        self.name = f"ceph rbd, {kind}"
+
+    def start(self) -> None:
+        data_pool = ["--data-pool", self.data_pool] if self.data_pool else []
+        self.cluster.rbd("create", self.image, "--size", f"{self.size >> 20}M", *data_pool)
+
+    def stop(self) -> None:
+        """The cluster goes as a whole."""
+
+    def fio_target(self, case) -> list[str]:
+        return ["--ioengine=rbd", "--clientname=admin", f"--pool={POOL}", f"--rbdname={self.image}"]
+
+    def fio_environment(self) -> dict:
+        return self.cluster.environment
+
+    def cpu_seconds(self) -> float:
+        return self.cluster.cpu_seconds()

@@ -96,9 +96,11 @@ class Copies(System):
         self.name += note and f", {note}"
         self.host = "a"
 
+    def policy(self) -> str:
+        return f"failures_to_tolerate={self.copies - 1},stripes=1,read_locality={self.reads}"
+
     def start(self) -> None:
-        policy = f"failures_to_tolerate={self.copies - 1},stripes=1,read_locality={self.reads}"
-        self.cluster.cli("disk", "create", self.disk, str(self.size), "--policy", policy)
+        self.cluster.cli("disk", "create", self.disk, str(self.size), "--policy", self.policy())
         shown = self.cluster.cli("disk", "show", self.disk)
         self.host = shown["components"][0]["host"]
 
@@ -110,3 +112,15 @@ class Copies(System):
 
     def cpu_seconds(self) -> float:
         return sum(self.cluster.cpu_by_process().values())
+
+
+class Parity(Copies):
+    """A disk of rows with parity that tolerates one failure, as two copies do: on three hosts RAID-5 of 2+1."""
+
+    def __init__(self, cluster: Cluster, size: int, note: str = ""):
+        super().__init__(cluster, 2, size)
+        self.name = "drystone, RAID-5 2+1" + (note and f", {note}")
+        self.disk = "rows"
+
+    def policy(self) -> str:
+        return "failures_to_tolerate=1,method=parity,stripes=1"

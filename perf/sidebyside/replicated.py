@@ -1,4 +1,4 @@
-"""`perf/run replicated`: disks of 1, 2 and 3 copies on a cluster of this machine, and Ceph RBD beside it.
+"""`perf/run replicated`: disks of 1, 2 and 3 copies, or one with parity beside a mirror, on a cluster of this machine, and Ceph RBD beside it.
 
 Processor time is that of everything per I/O: all hosts, the directory, and fio.
 """
@@ -15,8 +15,8 @@ from pathlib import Path
 from peers import ceph
 
 from . import stages
-from .cases import KIB, Case
-from .cluster import HOSTS, Cluster, Copies
+from .cases import KIB, MIB, Case
+from .cluster import HOSTS, Cluster, Copies, Parity
 from .encrypted import Encrypted
 from .main import machine
 from .measure import fill, measure, median_of
@@ -28,8 +28,15 @@ CASES = [
     Case("4k randwrite qd1", "randwrite", 4 * KIB, 1),
     Case("4k randread qd1", "randread", 4 * KIB, 1),
 ]
+#: With `--parity`, too: writes of whole rows are what parity is good at.
+SEQUENTIAL = [
+    Case("1m write qd8", "write", MIB, 8),
+    Case("1m read qd8", "read", MIB, 8),
+]
 #: Of what a medium must hold: the disks of 1, 2, 3 and 3 copies, and Ceph's three OSDs (with log and metadata, twice).
 COPIES_OF_ALL = 9
+#: With `--parity` the mirror of two copies and the rows of 2+1, and Ceph's two images of the same, with some room.
+COPIES_WITH_PARITY = 10
 #: And the disks of 1, 2 and 3 copies of a cluster whose hosts encrypt.
 COPIES_ENCRYPTED = 6
 #: Each host's log, and what its devices need beside.
@@ -48,6 +55,7 @@ class Budget:
 BUDGETS = [
     Budget("4k randwrite qd32", "drystone, 3 copies", 60),
     Budget("4k randwrite qd32", "drystone, 2 copies", 45),
+    Budget("4k randwrite qd32", "drystone, RAID-5 2+1", 90),
     Budget("4k randread qd32", "drystone, 3 copies", 12),
     Budget("4k randread qd32", "drystone, 2 copies", 12),
     Budget("4k randread qd32", "drystone, 3 copies, read_locality=local", 12),
@@ -73,6 +81,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--encrypted", action="store_true",
                         help="a second cluster beside it, with certificates: what it costs that hosts encrypt (needs etcd)")  # fmt: skip
     parser.add_argument("--copies", type=int, choices=[1, 2, 3], action="append", help="only these; may be repeated")
+    parser.add_argument("--parity", action="store_true",
+                        help="measure a disk with parity (RAID-5 2+1) beside a mirror of two copies, Ceph with an erasure-coded pool of 2+1 "
+                             "beside a replicated one of two, and 1 MiB sequential cases, too")  # fmt: skip
     parser.add_argument("--only", metavar="TEXT", action="append", default=[],
                         help="only cases whose name contains TEXT; may be repeated")  # fmt: skip
     parser.add_argument("--seconds", type=float, default=8, help="length of one run (default 8)")
@@ -85,10 +96,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--strict", action="store_true", help="exit with 1 when a budget is missed")
     options = parser.parse_args(arguments)
     options.size <<= 20
-    options.copies = sorted(set(options.copies or [1, 2, 3]))
-    options.cases = [case for case in CASES if not options.only or any(text in case.name for text in options.only)]
+    options.copies = sorted(set(options.copies or ([2] if options.parity else [1, 2, 3])))
+    cases = CASES + (SEQUENTIAL if options.parity else [])
+    options.cases = [case for case in cases if not options.only or any(text in case.name for text in options.only)]
     if not options.cases:
-        parser.error("no case's name contains that; there are: " + ", ".join(case.name for case in CASES))
+        parser.error("no case's name contains that; there are: " + ", ".join(case.name for case in cases))
     return options
 
 
@@ -101,8 +113,7 @@ def check(options: argparse.Namespace) -> bool:
             raise Failed(f"`{program}` is not installed (Debian: apt-get install {package})")
     if not os.access(options.drystone, os.X_OK):
         raise Failed(f"{options.drystone} is not there: build it with `./x build`, or name it with --drystone")
-    copies_of_all = COPIES_OF_ALL + (COPIES_ENCRYPTED if options.encrypted else 0)
-    needs = copies_of_all * 2 * options.size + HOSTS * HOST_OVERHEAD * (2 if options.encrypted else 1)
+    needs = copies_needed(options) * 2 * options.size + HOSTS * HOST_OVERHEAD * (2 if options.encrypted else 1)
     free = shutil.disk_usage(options.dir).free
     if free < needs:
         raise Failed(f"{options.dir} has {free >> 20} MiB free; {needs >> 20} MiB are needed (--size is smaller)")
@@ -112,6 +123,19 @@ def check(options: argparse.Namespace) -> bool:
     if missing and options.ceph == "auto":
         print(f"Ceph RBD is not measured: {', '.join(missing)} is not installed ({ceph.HINT})", file=sys.stderr)
     return not missing
+
+
+def copies_needed(options: argparse.Namespace) -> int:
+    """How many times the size of a disk the medium must hold, without logs and metadata."""
+    copies = COPIES_WITH_PARITY + sum(options.copies) if options.parity else COPIES_OF_ALL
+    return copies + (COPIES_ENCRYPTED if options.encrypted else 0)
+
+
+def disks_of(options: argparse.Namespace, cluster: Cluster, note: str) -> list[Copies]:
+    """The disks of a cluster that are measured."""
+    disks = [Copies(cluster, copies, options.size, note=note) for copies in options.copies]
+    disks += [Copies(cluster, 3, options.size, "local")] if 3 in options.copies and not note else []
+    return disks + ([Parity(cluster, options.size, note)] if options.parity else [])
 
 
 def with_all(figures: dict) -> dict:
@@ -186,10 +210,12 @@ def main(arguments: list[str]) -> int:
             for cluster, note in clusters(options, folder):
                 started.append(cluster)
                 cluster.start()
-                systems += [Copies(cluster, copies, options.size, note=note) for copies in options.copies]
-                if 3 in options.copies and not note:
-                    systems.append(Copies(cluster, 3, options.size, "local"))
-            systems += [ceph.Ceph(folder, options.size)] if with_ceph else []
+                systems += disks_of(options, cluster, note)
+            if with_ceph:
+                peer = ceph.Ceph(folder, options.size, 2 if options.parity else 3, options.parity)
+                started.append(peer)
+                peer.start()
+                systems += peer.images()
             for system in systems:
                 started.append(system)
                 system.start()

@@ -3,7 +3,10 @@
 import unittest
 from pathlib import Path
 
+from peers import ceph
+
 from .cases import BUDGETS, CASES
+from .cluster import Cluster, Parity
 from .lab import Cell
 from .measure import figures, fio_command, median_of
 from .report import Interval, before_lines, table, verdicts
@@ -80,6 +83,32 @@ class Arithmetic(unittest.TestCase):
         [found] = replicated.verdicts({case: {"drystone, 2 copies": figures}})
         self.assertEqual((found["reached"], found["met"]), (46.0, False))
         self.assertEqual(len({budget.case for budget in replicated.BUDGETS} - {case.name for case in replicated.CASES}), 0)
+        [rows] = [budget for budget in replicated.BUDGETS if "RAID-5" in budget.system]
+        [found] = replicated.verdicts({rows.case: {Parity(Cluster(Path("/x"), ""), 1).name: figures}})
+        self.assertTrue(found["met"])
+
+    def test_parity_stands_beside_a_mirror_of_the_same_failures(self):
+        options = replicated.parse(["--parity", "--size", "64"])
+        self.assertEqual(options.copies, [2])
+        disks = replicated.disks_of(options, Cluster(Path("/x"), "drystone"), "")
+        self.assertEqual([disk.name for disk in disks], ["drystone, 2 copies", "drystone, RAID-5 2+1"])
+        self.assertEqual(len({disk.disk for disk in disks}), 2)
+        self.assertIn("failures_to_tolerate=1,method=parity", disks[1].policy())
+        self.assertIn("failures_to_tolerate=1,", disks[0].policy())
+        self.assertEqual([case.name for case in options.cases[-2:]], ["1m write qd8", "1m read qd8"])
+        self.assertGreater(replicated.copies_needed(options), 2 + 1.5 + 2 + 1.5)
+        plain = replicated.parse([])
+        self.assertEqual((plain.copies, plain.cases), ([1, 2, 3], replicated.CASES))
+        names = [disk.name for disk in replicated.disks_of(plain, Cluster(Path("/x"), "drystone"), "")]
+        self.assertEqual(names[-1], "drystone, 3 copies, read_locality=local")
+
+    def test_a_ceph_cluster_has_an_image_of_copies_and_one_with_parity(self):
+        plain, rows = ceph.Ceph(Path("/x"), 1, 3), ceph.Ceph(Path("/x"), 1, 2, True)
+        self.assertEqual([image.name for image in plain.images()], ["ceph rbd, 3 copies"])
+        self.assertEqual([image.name for image in rows.images()], ["ceph rbd, 2 copies", "ceph rbd, EC 2+1"])
+        targets = [image.fio_target(None) for image in rows.images()]
+        self.assertNotEqual(*targets)
+        self.assertTrue(all("--pool=rbd" in target for target in targets), "headers stand in the replicated pool")
 
     def test_samples_are_summed_by_stage(self):
         report = """

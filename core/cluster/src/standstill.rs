@@ -3,14 +3,14 @@
 //! Says it from records, the state of hosts, and what owners report.
 
 use crate::disk::DiskRecord;
-use crate::ground::{device_name, ground_of};
+use crate::ground::{device_name, ground_of, has_no_room};
 use crate::limits::ROOM_NOTICED;
 use crate::moves::Hindrance;
 use crate::status::{left_at, missing};
 use crate::view::View;
 use crate::words::listed;
 use base::{DeviceId, Instant};
-use layout::Side;
+use layout::{Component, Side};
 use std::collections::BTreeSet;
 
 /// One line about a disk that moves: where to, how far, and how long it takes, or why it stands still. `pace` is the bytes of the disk that
@@ -27,6 +27,15 @@ pub fn explain_move(view: &View, disk: &DiskRecord, pace: Option<u64>, now: Inst
         Some(pace) => format!("{text}, {}", left_at(all - moved, pace)),
         None => text,
     })
+}
+
+/// What keeps a move from going on: what its owner reports, or that a component has left for lack of room.
+pub(crate) fn hindrance(view: &View, disk: &DiskRecord) -> Option<Hindrance> {
+    let has_left = |one: &Component| has_no_room(view, disk, one.id);
+    match missing(view, disk).iter().any(has_left) {
+        true => Some(Hindrance::NoSpace),
+        false => view.moves.get(&disk.id).and_then(|status| status.hindrance),
+    }
 }
 
 /// Why a disk that moves stands still; none while it goes on or is paused.
@@ -76,10 +85,11 @@ fn full_devices(view: &View, disk: &DiskRecord) -> Vec<DeviceId> {
 mod tests {
     use super::*;
     use crate::moves::MoveStatus;
-    use crate::testing::{at, cluster, policy};
+    use crate::testing::{at, cluster, owner_state, policy};
     use base::DiskId;
     use base::units::{GIB, MIB};
     use replication::Standing;
+    use replication::owner::LeftBecause;
 
     fn moving() -> View {
         let mut view = cluster(5, 1);
@@ -133,6 +143,24 @@ mod tests {
         let paused = view.disk(1).steer_move(false, true).expect("it moves").record;
         view.disks.insert(DiskId(1), paused);
         assert_eq!(hindered(&mut view, Some(Hindrance::NoSpace)), "");
+    }
+
+    /// A component that left because its device is full was waited for as one that is away: an hour passed before health said so.
+    #[test]
+    fn a_component_that_has_no_room_hinders_as_a_full_device_does() {
+        let mut view = moving();
+        let one = view.disk(1).roster.members[0].component;
+        view.stand(one, Standing::Absent);
+        let mut owner = owner_state(view.disk(1), &[]);
+        hindered(&mut view, Some(Hindrance::AwaitsComponent));
+        view.owners.insert(DiskId(1), owner.clone());
+        assert_eq!(hindrance(&view, view.disk(1)), Some(Hindrance::AwaitsComponent));
+        let report = owner.members.iter_mut().find(|report| report.component == one).expect("it is a member");
+        report.trouble = Some(LeftBecause::Refused(wire::Refusal::NoSpace));
+        view.owners.insert(DiskId(1), owner);
+        assert_eq!(hindrance(&view, view.disk(1)), Some(Hindrance::NoSpace));
+        let found = hindered(&mut view, Some(Hindrance::AwaitsComponent));
+        assert!(found.contains(" has no room on /dev/sd"), "{found}");
     }
 
     #[test]

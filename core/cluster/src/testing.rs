@@ -111,7 +111,7 @@ impl View {
         let (disk, spaces) = (&self.disks[&id], self.spaces());
         let mut ids = counting_from(id.0 as u64 * 100 + 50);
         let begun =
-            disk.begin_move(policy, disk.follows.clone(), &spaces, self.used(id), &self.nodes(), &mut ids, 1);
+            disk.begin_move(policy, disk.follows.clone(), &spaces, self.used(id), &self.nodes(), &mut ids);
         let two = begun.expect("there is room").record.finish_growth().expect("all are made").record;
         self.disks.insert(id, two);
     }

@@ -96,6 +96,7 @@ fn move_rooms<'a>(view: &View, changes: impl Iterator<Item = &'a Change>) -> Vec
     for one in plans.flat_map(|plan| &plan.devices) {
         let room = rooms.entry(one.device).or_insert(*one);
         room.peak_bytes = room.peak_bytes.max(one.peak_bytes);
+        room.scattered_peak_bytes = room.scattered_peak_bytes.max(one.scattered_peak_bytes);
     }
     let used = |device: &DeviceRecord| device.capacity_bytes.saturating_sub(device.free_bytes);
     for room in rooms.values_mut() {

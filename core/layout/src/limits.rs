@@ -21,6 +21,11 @@ pub const STRIPE_UNIT: u64 = EXTENT_SIZE;
 pub const SIZE_STEP: u64 = EXTENT_SIZE;
 /// Stripe units are multiples of this many bytes: a block never stands in two components.
 pub const UNIT_STEP: u64 = BLOCK_SIZE;
+/// Bytes of a disk that are moved into another layout with one change of its record, rounded up to full stripes of both layouts. The disk
+/// is opened anew after each, which guests notice as a pause of a few milliseconds. Fewest: two seconds at the floor of copies.
+pub const MOVE_GRANULES: std::ops::RangeInclusive<u64> = 64 << 20..=1 << 30;
+/// A disk is moved in so many granules at least, unless they would be smaller than [`MOVE_GRANULES`] allows.
+pub const MOVE_GRANULES_OF_DISK: u64 = 16;
 
 const _: () = assert!(CHILDREN_MAX <= u16::MAX as usize);
 const _: () =

@@ -1,5 +1,6 @@
 //! A layout that a disk moves out of, and the one that it moves into (docs/design/0041).
 
+use crate::limits::{MOVE_GRANULES, MOVE_GRANULES_OF_DISK};
 use crate::tree::Layout;
 
 /// One of the two layouts of a disk that moves.
@@ -78,6 +79,13 @@ impl Layout {
             }
         }
     }
+
+    /// The most bytes of a disk that moves between these sides which stand on both at once.
+    pub fn granule_max(&self) -> u64 {
+        let granule = self.size() / MOVE_GRANULES_OF_DISK;
+        let granule = granule.clamp(*MOVE_GRANULES.start(), *MOVE_GRANULES.end());
+        granule.next_multiple_of(self.full_stripe()).min(self.size())
+    }
 }
 
 /// The least common multiple.
@@ -143,6 +151,18 @@ mod tests {
         }
         assert!(spans(&layout.only(Side::Old), 0, 6 * MIB).iter().all(|span| span.place < 2));
         assert!(spans(&layout.only(Side::New), 0, 6 * MIB).iter().all(|span| span.place == 2));
+    }
+
+    #[test]
+    fn a_granule_is_a_sixteenth_of_the_disk_within_bounds_and_consists_of_full_stripes() {
+        let granule = |mib: u64| {
+            let one = |id| Layout::Component(component(id, mib * MIB, 0));
+            let three = (0..3).map(|id| Layout::Component(component(5 + id, mib / 3 * MIB, 0))).collect();
+            one(1).moving_to(Layout::Stripe { unit: MIB, columns: three }).granule_max() / MIB
+        };
+        for (disk, expected) in [(30, 30), (300, 66), (3000, 189), (15_000, 939), (300_000, 1026)] {
+            assert_eq!(granule(disk), expected, "{disk} MiB");
+        }
     }
 
     #[test]

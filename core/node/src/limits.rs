@@ -129,9 +129,8 @@ pub const COPY_GOAL_UNKNOWN: Duration = Duration::from_millis(5);
 /// Back-pressure of a component above which copies slow down: guests' writes are delayed by an eighth of the most then.
 pub const COPY_CONGESTION_MAX: u8 = 128;
 
-/// Bytes of a disk that are moved with one change of its record, rounded up to full stripes of both layouts. The disk is opened anew after
-/// each, which guests notice as a pause of a few milliseconds. Fewest: two seconds at the floor of copies.
-pub const MOVE_GRANULES: std::ops::RangeInclusive<u64> = 64 << 20..=1 << 30;
+/// Bytes of a disk that are moved with one change of its record: forecasts of space reckon with them, too.
+pub const MOVE_GRANULES: std::ops::RangeInclusive<u64> = layout::limits::MOVE_GRANULES;
 
 /// How long the copy of a granule should take: the next one is longer or shorter.
 pub const MOVE_GRANULE_TAKES: std::ops::Range<Duration> = Duration::from_secs(5)..Duration::from_secs(30);

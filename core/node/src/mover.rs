@@ -4,6 +4,7 @@ use crate::interface::{Course, Trouble};
 use crate::limits;
 use base::request::{Buffers, Pieces};
 use base::{Instant, RequestTag};
+use layout::limits::MOVE_GRANULES_OF_DISK;
 use layout::{Layout, Side};
 use replication::Moved;
 use std::ops::{Range, RangeInclusive};
@@ -34,6 +35,8 @@ pub(crate) struct Mover {
     /// Bytes that may be copied now; below zero after a slice that was longer.
     pub(crate) budget: i64,
     pub(crate) retry_at: Option<Instant>,
+    /// Whether no place of either layout is short of a component: nothing is copied or passed otherwise.
+    pub(crate) is_whole: bool,
     pub(crate) trouble: Option<Trouble>,
     /// When its granule was begun.
     pub(crate) began: Instant,
@@ -54,9 +57,9 @@ impl Progress {
         self.granule.clamp(*sizes.start(), *sizes.end())
     }
 
-    /// The same of a disk of that size, of which a sixteenth is moved at once at most.
+    /// The same of a disk of that size, of which a part is moved at once at most.
     pub(crate) fn granule_of(&self, size: u64, sizes: &RangeInclusive<u64>) -> u64 {
-        self.granule(sizes).min((size / 16).max(*sizes.start()))
+        self.granule(sizes).min((size / MOVE_GRANULES_OF_DISK).max(*sizes.start()))
     }
 
     /// A granule was copied in this time: the next one is longer, if that was short, so that the disk is seldom opened anew.
@@ -118,7 +121,9 @@ impl Mover {
 
     /// Whether it waits for bytes that it may copy.
     pub(crate) fn wants_pace(&self) -> bool {
-        matches!(&self.stage, Stage::Copying { granule, next, is_dropped: false, .. } if *next < granule.range.end)
+        let is_left = |granule: &Granule, next| next < granule.range.end;
+        self.is_whole
+            && matches!(&self.stage, Stage::Copying { granule, next, is_dropped: false, .. } if is_left(granule, *next))
     }
 
     /// Bytes that are being copied.

@@ -56,6 +56,7 @@ impl Node {
             number: 0,
             budget: 0,
             retry_at: None,
+            is_whole: false,
             trouble: None,
             began: self.now,
         }));
@@ -79,6 +80,7 @@ impl Node {
     /// One step; whether it led to another stage.
     fn step_move(&mut self, disk: u32, out: &mut Vec<Output>) -> bool {
         let now = self.now;
+        let is_whole = self.owner(disk).is_some_and(replication::Owner::is_whole);
         let Some(state) = self.disks.get_mut(disk) else { return false };
         let (course, size) = (state.spec.course, state.spec.layout.size());
         let Some(mover) = state.mover.as_deref_mut() else { return false };
@@ -86,8 +88,10 @@ impl Node {
             // What stands on the side that it moves to now is not known: all of it is trimmed.
             mover.moved.trimmed = if course.is_back { size } else { 0 };
         }
+        mover.is_whole = is_whole;
         let is_turned = std::mem::replace(&mut mover.course, course) != course;
         if is_turned {
+            mover.trouble = None; // It was met on the way that is left.
             mover.trim_anew();
         }
         match &mut mover.stage {
@@ -113,7 +117,6 @@ impl Node {
     fn leave_idle(&mut self, disk: u32) -> bool {
         let now = self.now;
         let rules = self.fabric.settings.rules;
-        let is_whole = self.owner(disk).is_some_and(replication::Owner::is_whole);
         let state = &mut self.disks[disk];
         let layout = &state.spec.layout;
         let size = layout.size();
@@ -136,7 +139,7 @@ impl Node {
             return self.begin_trim(disk, to_trim);
         }
         let mover = self.disks[disk].mover.as_deref_mut().expect("it is there");
-        if is_done || mover.course.is_paused || !is_whole {
+        if is_done || mover.course.is_paused || !mover.is_whole {
             return false;
         }
         let layout = &self.disks[disk].spec.layout;
@@ -209,6 +212,16 @@ impl Node {
         true
     }
 
+    /// Whether no component has left since all of a granule was copied: else it starts over once none is missing.
+    fn is_whole_to_pass(&mut self, disk: u32) -> bool {
+        let now = self.now;
+        let is_whole = self.owner(disk).is_some_and(replication::Owner::is_whole);
+        if let Some(mover) = self.disks[disk].mover.as_deref_mut().filter(|_| !is_whole) {
+            mover.drop_granule(now, None);
+        }
+        is_whole
+    }
+
     /// Changes of the granule go on.
     fn let_go(&mut self, disk: u32, out: &mut Vec<Output>) {
         self.disks[disk].changes.forget(|key| key == PASS_KEY);
@@ -218,10 +231,14 @@ impl Node {
     /// A range of the mover is its own now.
     pub(crate) fn mover_may_begin(&mut self, disk: u32, key: u32, out: &mut Vec<Output>) {
         match key {
-            PASS_KEY => match self.disks[disk].mover.as_deref().map(|mover| &mover.stage) {
-                Some(Stage::Closing { .. }) => self.ask_to_pass(disk),
-                _ => self.let_go(disk, out),
-            },
+            PASS_KEY => {
+                let stage = self.disks[disk].mover.as_deref().map(|mover| &mover.stage);
+                let is_closing = matches!(stage, Some(Stage::Closing { .. }));
+                match is_closing && self.is_whole_to_pass(disk) {
+                    true => self.ask_to_pass(disk),
+                    false => self.let_go(disk, out),
+                }
+            }
             key => self.begin_slice(disk, (key - FIRST_KEY) as usize),
         }
     }

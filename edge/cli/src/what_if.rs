@@ -26,7 +26,7 @@ pub enum WhatIfCommand {
     /// Forecast another policy for a disk, for all disks, or for those that follow a named policy.
     ///
     /// Each disk has it (`done`), gets it `at once`, `moves` into another layout, or is `refused`. The last table has the devices that moves
-    /// copy to.
+    /// copy to: what these hold at most meanwhile, if the written parts of disks lie together, and if they are scattered.
     SetPolicy(SetPolicyOptions),
 }
 
@@ -158,10 +158,12 @@ fn disk_table(disks: &[OutlookView]) -> String {
 fn room_table(rooms: &[MoveRoomView]) -> String {
     let row = |one: &MoveRoomView| {
         let mut row = vec![one.device.clone()];
-        row.extend([one.used_bytes, one.peak_bytes, one.limit_bytes].map(format_bytes));
+        let bytes = [one.used_bytes, one.peak_bytes, one.scattered_peak_bytes, one.limit_bytes];
+        row.extend(bytes.map(format_bytes));
         row
     };
-    text::table(&["device", "used", "used at most", "limit"], &[1, 2, 3], rooms.iter().map(row).collect())
+    let headings = ["device", "used", "used at most", "if scattered", "limit"];
+    text::table(&headings, &[1, 2, 3, 4], rooms.iter().map(row).collect())
 }
 
 /// Targets that a line of the table names.

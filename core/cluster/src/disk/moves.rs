@@ -7,7 +7,7 @@ use super::parts::{Growth, MovePlan, MoveRoom, Moving};
 use super::{DiskRecord, Nodes, Objection, Transition, node_of};
 use base::units::format_bytes;
 use base::{ComponentId, DeviceId};
-use layout::{Layout, Side};
+use layout::{Component, Layout, Side};
 use placement::{DeviceSpace, Policy};
 use std::collections::BTreeMap;
 
@@ -22,7 +22,6 @@ impl DiskRecord {
     ///
     /// # Errors
     /// When it moves, grows or gives space back already, when placement finds no place, or a device would not have room for it.
-    #[expect(clippy::too_many_arguments, reason = "what placement takes, and the policy twice")]
     pub fn begin_move(
         &self,
         policy: &Policy,
@@ -31,7 +30,6 @@ impl DiskRecord {
         used_bytes: &[u64],
         nodes: &Nodes,
         ids: &mut impl FnMut() -> ComponentId,
-        seed: u64,
     ) -> Result<Transition, Objection> {
         self.expect_active()?;
         self.expect_one_layout()?;
@@ -41,7 +39,7 @@ impl DiskRecord {
         if self.surplus.is_some() {
             return Err(Objection::Growth("the space beyond the end of the disk is still being freed"));
         }
-        let plan = placement::plan(policy, self.size, devices, ids, seed)?;
+        let plan = placement::plan(policy, self.size, devices, ids, self.placement_seed())?;
         self.plan_room(&plan.layout, devices, used_bytes)?;
         let mut new = BTreeMap::new();
         for (_, component) in plan.layout.components() {
@@ -84,8 +82,13 @@ impl DiskRecord {
             last += 1;
             ComponentId(last)
         };
-        let plan = placement::plan(policy, self.size, devices, &mut ids, 1)?;
+        let plan = placement::plan(policy, self.size, devices, &mut ids, self.placement_seed())?;
         self.plan_room(&plan.layout, devices, used_bytes)
+    }
+
+    /// Decides among devices that are equal, so that a forecast names those that the move takes.
+    fn placement_seed(&self) -> u64 {
+        self.id.0 as u64 ^ (self.id.0 >> 64) as u64
     }
 
     /// Lets a disk that moves move the other way, pause, or go on. A disk that moves back has rules of its own from then on, those that it
@@ -169,7 +172,8 @@ impl DiskRecord {
         if self.moving.is_none() { Ok(()) } else { Err(Objection::Moving) }
     }
 
-    /// What each device has of the disk is linear in the boundary, so it has most at an end, or a little after it.
+    /// What each device has of the disk is linear in the boundary, so it has most at an end, or two granules from it: one that is copied,
+    /// and one that is not given back yet.
     pub(crate) fn plan_room(
         &self,
         new: &Layout,
@@ -182,6 +186,17 @@ impl DiskRecord {
             let bytes = |size: u64| (u128::from(data) * u128::from(size) / u128::from(layout.size())) as u64;
             here.map(|(_, one)| bytes(one.size)).sum()
         };
+        // An extent of rows has a part of each data member's: one that is written alone takes an extent of each member.
+        let scattered = |of: DeviceId, data: u64| -> u64 {
+            let of_place = |(place, members): (usize, &[Component])| -> u64 {
+                let data_members = new.place_code(place).map_or(1, |code| u128::from(code.data()));
+                let all = u128::from(data) * data_members;
+                let bytes = |size: u64| (all * u128::from(size) / u128::from(new.size())) as u64;
+                members.iter().filter(|one| one.device == of).map(|one| bytes(one.size).min(one.size)).sum()
+            };
+            new.places().map(of_place).sum()
+        };
+        let granules = 2 * self.layout.clone().moving_to(new.clone()).granule_max();
         let mut plan = MovePlan { bytes_to_copy: 0, devices: Vec::new() };
         for device in devices {
             let comes = share(new, device.id, data);
@@ -189,21 +204,28 @@ impl DiskRecord {
                 continue;
             }
             let leaves = share(&self.layout, device.id, data);
-            let meanwhile = share(new, device.id, data.min(MARGIN));
             let used = device.capacity_bytes.saturating_sub(device.free_bytes);
+            let meanwhile = share(new, device.id, data.min(granules));
             let after = (used + comes).saturating_sub(leaves) + meanwhile;
+            let peak = after.max(used + meanwhile);
+            let (most_comes, most_meanwhile) =
+                (scattered(device.id, data), scattered(device.id, data.min(granules)));
+            let scattered_peak = (used + most_comes).saturating_sub(leaves) + most_meanwhile;
             let most = device.capacity_bytes / 100 * FULL_PERCENT;
-            if after > most {
+            // A device that is fuller than that already, and is so no more once all has moved, needs room for the granules alone.
+            let missing = after.saturating_sub(most).max(peak.saturating_sub(device.capacity_bytes));
+            if missing > 0 {
                 return Err(Objection::NoRoomToMove {
                     device: format!("{} of host {}", device.name, device.host_name),
-                    missing: format_bytes(after - most),
+                    missing: format_bytes(missing),
                 });
             }
             plan.bytes_to_copy += comes;
             plan.devices.push(MoveRoom {
                 device: device.id,
                 used_bytes: used,
-                peak_bytes: after.max(used + meanwhile),
+                peak_bytes: peak,
+                scattered_peak_bytes: scattered_peak.max(used + most_meanwhile).max(peak),
                 limit_bytes: most,
             });
         }
@@ -225,5 +247,3 @@ impl DiskRecord {
 
 /// How full a move may leave a device.
 const FULL_PERCENT: u64 = 95;
-/// What is on both sides for a while: a part that is copied, and one that is not trimmed yet.
-const MARGIN: u64 = 512 << 20;

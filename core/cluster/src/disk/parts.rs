@@ -88,8 +88,10 @@ pub struct MoveRoom {
     pub device: DeviceId,
     /// Bytes in use now.
     pub used_bytes: u64,
-    /// The most bytes in use while the disk moves.
+    /// The most bytes in use while the disk moves, if what is written of it lies together.
     pub peak_bytes: u64,
+    /// The same if it is scattered, so that each extent of it takes full stripes of its own in the other layout.
+    pub scattered_peak_bytes: u64,
     /// The most bytes that a move may leave it with.
     pub limit_bytes: u64,
 }

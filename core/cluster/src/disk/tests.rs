@@ -522,7 +522,7 @@ fn a_disk_that_gets_another_layout_has_two_until_all_has_moved() {
     let refused = disk.change_rules(&wanted, None, &spaces, &[]);
     assert!(matches!(refused, Err(Objection::NotLive { .. })), "{refused:?}");
     let begun = disk
-        .begin_move(&wanted, None, &spaces, &[], &view.nodes(), &mut counting_from(50), 1)
+        .begin_move(&wanted, None, &spaces, &[], &view.nodes(), &mut counting_from(50))
         .expect("there is room");
     assert_eq!(begun.create.len(), 4, "3+1 has four members");
     assert_eq!(begun.record.policy, disk.policy, "until all has moved");
@@ -568,6 +568,22 @@ fn a_disk_that_gets_another_layout_has_two_until_all_has_moved() {
     assert_eq!(shapes, [0, 0, 1, 1, 2]);
 }
 
+/// A device that holds less in the end may be fuller than a move may leave it, but not so full that the granules do not fit: the move would
+/// stand still at once.
+#[test]
+fn a_move_that_gives_room_back_needs_room_for_the_granules_alone() {
+    let mut view = cluster(4, 1);
+    let disk = made(&view, "stripes=1", 20 * GIB);
+    let (_, old) = disk.layout.components().next().expect("it has components");
+    let (device, granules) = (old.device, 2 * 1026 * MIB / 3);
+    for (free, is_refused) in [(granules + MIB, false), (granules - MIB, true)] {
+        let mut devices = view.hosts.values_mut().map(|host| &mut host.devices[0]);
+        devices.find(|one| one.id == device).expect("it is there").free_bytes = free;
+        let plan = disk.plan_move(&policy("method=parity,stripes=1"), &view.spaces(), &[]);
+        assert_eq!(plan.is_err(), is_refused, "{free}: {plan:?}");
+    }
+}
+
 /// What moves takes no second copy of all of it: a device has what it had, and the share of the other layout for it.
 #[test]
 fn a_move_is_refused_where_a_device_would_be_too_full_with_the_other_layout() {
@@ -577,10 +593,16 @@ fn a_move_is_refused_where_a_device_would_be_too_full_with_the_other_layout() {
     let check = |view: &View, used: &[u64]| disk.plan_move(&wanted, &view.spaces(), used);
     let plan = check(&view, &[]).expect("there is room");
     assert_eq!((plan.bytes_to_copy.div_ceil(MIB), plan.devices.len()), (1366, 4), "a third more, for parity");
-    let margin = 512 * MIB / 3;
+    let margin = 2 * 66 * MIB / 3; // Two granules, in rows of 3 MiB.
     let has_both = |one: &&MoveRoom| disk.layout.components().any(|(_, old)| old.device == one.device);
     let both = plan.devices.iter().find(has_both).expect("mirror and rows share a device");
     assert_eq!((both.used_bytes, both.peak_bytes), (0, margin), "what leaves is more than what comes");
+    // Each MiB alone takes an extent of each member, so that all extents of the rows are taken by a third of the disk.
+    let third = check(&view, &[GIB / 3]).expect("there is room");
+    let one = third.devices.iter().find(|one| one.device != both.device && one.used_bytes == 0);
+    let one = one.expect("rows have more devices");
+    assert!(one.scattered_peak_bytes > 2 * one.peak_bytes, "{one:?}");
+    assert!(one.scattered_peak_bytes <= GIB / 3 + 3 * margin + MIB, "{one:?}");
     let fresh = plan.devices.iter().find(|one| !has_both(one)).expect("rows have more devices");
     assert_eq!((fresh.peak_bytes, fresh.limit_bytes), (GIB / 3 + margin, GIB * 95));
     for host in view.hosts.values_mut() {

@@ -10,7 +10,7 @@ use crate::ground::device_name;
 use crate::limits::{MOVE_PAUSED_AFTER, MOVE_STUCK_AFTER, RESYNC_STUCK_AFTER};
 use crate::moves::{Hindrance, MovesUnderWay};
 use crate::repair::{NOT_REPLACED, Slot};
-use crate::standstill::standstill;
+use crate::standstill::{hindrance, standstill};
 use crate::status::{Condition, Known, condition, explain_disk, waits_for};
 use crate::view::{Ground, View};
 use crate::words::{ago, components, listed};
@@ -265,14 +265,15 @@ fn moving(view: &View, around: &Surroundings<'_>, disk: &DiskRecord, found: &mut
         }
         return;
     }
-    let patience = match status.hindrance {
+    let hindrance = hindrance(view, disk);
+    let patience = match hindrance {
         Some(Hindrance::NoSpace | Hindrance::Damaged) => RESYNC_STUCK_AFTER,
         Some(Hindrance::AwaitsComponent) | None => MOVE_STUCK_AFTER,
     };
     if still < patience {
         return;
     }
-    let way_out = match status.hindrance {
+    let way_out = match hindrance {
         Some(Hindrance::NoSpace) => "free space on these devices or add devices",
         Some(Hindrance::Damaged) => "write the damaged blocks again, in the guest or from a backup",
         Some(Hindrance::AwaitsComponent) => {

@@ -131,7 +131,7 @@ impl Future {
         let (nodes, follows) = (self.view.nodes(), disk.follows.clone());
         let begun = {
             let mut ids = ids_below(&mut self.last_id);
-            disk.begin_move(policy, follows, spaces, &used_bytes, &nodes, &mut ids, self.seed)?
+            disk.begin_move(policy, follows, spaces, &used_bytes, &nodes, &mut ids)?
         };
         let mut moved = begun.record.finish_growth()?.record;
         let size = moved.layout.size();

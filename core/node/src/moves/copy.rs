@@ -23,7 +23,8 @@ impl Node {
             let state = &mut self.disks[disk];
             let mover = state.mover.as_deref_mut().expect("it copies");
             let Stage::Copying { granule, next, slices, is_dropped } = &mut mover.stage else { return false };
-            if *is_dropped {
+            // While a component is missing, repair goes first: what is passed is protected by both layouts.
+            if *is_dropped || !mover.is_whole {
                 return false;
             }
             let is_copied = *next >= granule.range.end && slices.iter().all(Option::is_none);

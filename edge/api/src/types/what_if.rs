@@ -116,8 +116,11 @@ pub struct MoveRoomView {
     pub device: String,
     /// Bytes in use now.
     pub used_bytes: u64,
-    /// The most bytes in use while disks move.
+    /// The most bytes in use while disks move, if what is written of them lies together.
     pub peak_bytes: u64,
+    /// The same if it is scattered, so that each MiB of it takes full stripes of its own in a layout with parity.
+    #[serde(default)]
+    pub scattered_peak_bytes: u64,
     /// The most bytes that a move may leave it with.
     pub limit_bytes: u64,
 }

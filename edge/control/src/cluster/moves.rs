@@ -41,9 +41,8 @@ impl Cluster {
         }
         let (spaces, used_bytes) = (self.spaces().await?, self.keeper().facts.used(record.id).to_vec());
         let (mut ids, nodes) = (component_ids(blocking_seed()?), self.view().nodes_of_devices());
-        let begun = record
-            .begin_move(policy, follows, &spaces, &used_bytes, &nodes, &mut ids, blocking_seed()?)
-            .map_err(|why| {
+        let begun =
+            record.begin_move(policy, follows, &spaces, &used_bytes, &nodes, &mut ids).map_err(|why| {
                 let failure = objection(why);
                 Failure { error: format!("disk {}: {}", record.name, failure.error), ..failure }
             })?;

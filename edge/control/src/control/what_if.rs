@@ -131,6 +131,7 @@ fn forecast_view(forecast: &Forecast) -> ForecastView {
         device: name(&one.device),
         used_bytes: one.used_bytes,
         peak_bytes: one.peak_bytes,
+        scattered_peak_bytes: one.scattered_peak_bytes,
         limit_bytes: one.limit_bytes,
     };
     let is_harmed =

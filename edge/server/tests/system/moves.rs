@@ -3,9 +3,12 @@
 
 use super::cluster::{Cluster, SECONDS, assert_verified};
 use super::members::expect;
-use super::repair::stamped;
+use super::nbd::Client;
+use super::repair::{configure, stamped};
 use super::tools::{command, run, said, text, wait_for};
 use base::units::MIB;
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Child, Stdio};
 
 /// Blocks that only this test writes stand behind those of the load.
@@ -203,4 +206,249 @@ fn a_disk_that_moves_back_follows_its_policy_no_more() {
     let events = said(&cluster.cli("b", &["events", "--about", "web"]));
     assert!(events.contains("it follows policy gold no more and has rules of its own"), "{events}");
     cluster.check_own("b", 1);
+}
+
+/// A disk that moves from the two hosts with much room onto all of them, and another disk with a copy on each, which fills the small ones.
+struct Crowded {
+    cluster: Cluster,
+    load: Child,
+    filler: Client,
+    moved_bytes: u64,
+}
+
+impl Crowded {
+    /// Hosts `a` and `b` are large, the others are of this size. The move is paused after its first part while the small devices are filled,
+    /// and goes on then.
+    fn start(small: &[&str], size: &str) -> Crowded {
+        let folder = tempfile::Builder::new().prefix("drystone-").tempdir().expect("room for a folder");
+        for name in ["a", "b"] {
+            configure(folder.path(), name, Path::new("capacity.img"), "4GiB");
+        }
+        small.iter().for_each(|name| configure(folder.path(), name, Path::new("capacity.img"), size));
+        let hosts = 2 + small.len();
+        let cluster = Cluster::start_in(folder, hosts);
+        cluster.json("a", &["disk", "create", "web", "384MiB", "--policy", "default,stripes=1", "--share"]);
+        cluster.attach_soon("a", "web");
+        assert_eq!(cluster.holders("a", "web"), ["a", "b"], "they have the most room");
+        let copies = format!("default,failures_to_tolerate={},stripes=1", hosts - 1);
+        cluster.json("a", &["disk", "create", "filler", "2GiB", "--policy", &copies, "--share"]);
+        let filler = cluster.attach_soon("a", "filler");
+        // All of it is allocated, so that its guest needs no room where it has moved to already.
+        let content: Vec<u8> = (0..256).flat_map(stamped).collect();
+        let mut client = cluster.attach("a", "web");
+        (0..384).for_each(|part| client.write(part * MIB, &content).expect("it writes"));
+        drop(client);
+        cluster.write_own("a", 1);
+        let load = load(&cluster.uri("a", "web"), 40);
+        cluster.wait_for_load("a", "web");
+        cluster.json("a", &["disk", "set", "web", "method=parity"]);
+        cluster.wait_until_moving("a", "web");
+        cluster.json("a", &["disk", "set", "web", "move", "pause"]);
+        let mut crowded = Crowded { cluster, load, filler, moved_bytes: 0 };
+        crowded.fill();
+        crowded.moved_bytes = crowded.moved_bytes().expect("it is paused");
+        crowded.cluster.json("a", &["disk", "set", "web", "move", "resume"]);
+        crowded
+    }
+
+    fn moved_bytes(&self) -> Option<u64> {
+        self.cluster.json("a", &["disk", "show", "web"])["moving"]["moved_bytes"].as_u64()
+    }
+
+    /// Writes the filler until the small devices are full: its copies there say so, and its guest feels nothing.
+    fn fill(&mut self) {
+        let content: Vec<u8> = (0..256).flat_map(stamped).collect();
+        for part in 0..2048 {
+            self.filler.write(part * MIB, &content).expect("two copies have room");
+            let disks = self.cluster.json("a", &["disk", "list"]);
+            let filler = disks.as_array().and_then(|all| all.iter().find(|one| one["name"] == "filler"));
+            if filler.is_some_and(|one| one["trouble"].to_string().contains("has no room on")) {
+                return;
+            }
+        }
+        panic!("2 GiB fill no device");
+    }
+
+    /// Waits until the move stands still, and all that tells of it says why: a device that has no room. Of several that have none, those are
+    /// named that refused something.
+    fn wait_until_it_stands_still(&self, devices: &[&str]) {
+        let is_told = |text: &str| {
+            text.contains("no room on") && devices.iter().any(|host| text.contains(&format!(" of {host}")))
+        };
+        let cluster = &self.cluster;
+        for host in ["a", "b"] {
+            let moving = wait_for("it says why it stands still", SECONDS, || {
+                let moving = cluster.json(host, &["disk", "show", "web"])["moving"].clone();
+                moving["stands_still"].as_str().is_some_and(is_told).then_some(moving)
+            });
+            assert_eq!(moving["moved_bytes"], self.moved_bytes, "nothing is passed that a component lacks");
+            assert!(moving["bytes_per_second"].is_null() && moving["is_paused"] == false, "{moving}");
+            let shown = said(&cluster.cli(host, &["disk", "show", "web"]));
+            assert!(shown.contains("it stands still: ") && is_told(&shown), "{shown}");
+        }
+        let metrics = cluster.metrics("a");
+        assert!(metrics.contains("drystone_disk_move_stands_still{disk=\"web\"} 1.0"), "{metrics}");
+        let findings = cluster.findings("a");
+        let full = findings.iter().filter(|one| one["code"] == "space.low").map(|one| one.to_string());
+        let full: Vec<String> = full.collect();
+        let is_found = |host: &&str| full.iter().any(|one| one.contains(&format!("of {host}")));
+        assert!(devices.iter().all(is_found), "{findings:?}");
+    }
+}
+
+/// A device fills up while a disk moves onto it: guests of that disk feel nothing, the move says what it waits for, and goes on by itself.
+#[test]
+fn a_move_onto_a_device_that_fills_up_waits_and_goes_on_with_the_room() {
+    let crowded = Crowded::start(&["c"], "512MiB");
+    let cluster = &crowded.cluster;
+    crowded.wait_until_it_stands_still(&["c"]);
+    cluster.check_own("b", 1);
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert_eq!(crowded.moved_bytes(), Some(crowded.moved_bytes), "nothing is passed that a component lacks");
+    let Crowded { cluster, load, filler, .. } = crowded;
+    drop(filler);
+    cluster.json("a", &["disk", "delete", "filler", "--confirm", "filler", "--detach-clients"]);
+    cluster.wait_until_moved("a", "web", "RAID-5 2+1");
+    cluster.check_own("c", 1);
+    assert_verified(load);
+    cluster.check_own("a", 1);
+    cluster.assert_equal("web", ["a", "c"]);
+    cluster.wait_for_components(3);
+}
+
+/// Two devices are full, so that no row has room for what is copied. The move is turned back while it stands still.
+#[test]
+fn a_move_that_stands_still_for_lack_of_room_goes_back() {
+    let crowded = Crowded::start(&["c", "d"], "512MiB");
+    let cluster = &crowded.cluster;
+    crowded.wait_until_it_stands_still(&["c", "d"]);
+    cluster.check_own("b", 1);
+    cluster.json("a", &["disk", "set", "web", "move", "back"]);
+    cluster.wait_until_moved("a", "web", "mirror of 2 copies");
+    assert_eq!(cluster.holders("a", "web"), ["a", "b"]);
+    cluster.check_own("d", 1);
+    assert_verified(crowded.load);
+    cluster.check_own("a", 1);
+    cluster.assert_equal("web", ["a", "b"]);
+}
+
+/// Bytes in use by capacity device, as `what-if` names it.
+type Used = BTreeMap<String, u64>;
+
+/// What a device holds at most while a disk moves.
+struct Peak {
+    device: String,
+    told: u64,
+    /// Told for data that is scattered.
+    scattered: u64,
+    real: u64,
+}
+
+/// A granule of disks as small as here; the told peak has two of them on both sides.
+const GRANULE: u64 = 64 * MIB;
+/// Extents that a device has promised and not given back yet.
+const SLACK: u64 = 16 * MIB;
+
+impl Cluster {
+    /// What devices hold now.
+    fn used(&self) -> Used {
+        let listed = self.json("a", &["device", "list", "--cluster"]);
+        let mut found = Used::new();
+        for host in listed["hosts"].as_array().expect("hosts") {
+            for device in host["devices"].as_array().expect("devices") {
+                let text = |value: &serde_json::Value| value.as_str().expect("text").to_owned();
+                let name = format!("{} of {}", text(&device["path"]), text(&host["host"]));
+                found.insert(name, device["used_bytes"].as_u64().expect("a number"));
+            }
+        }
+        found
+    }
+
+    /// Waits until what was written stands in its extents, and all hosts have heard of it.
+    fn settle(&self) {
+        let mut last = (self.used(), std::time::Instant::now());
+        wait_for("devices settle", SECONDS, || {
+            let used = self.used();
+            if used != last.0 {
+                last = (used, std::time::Instant::now());
+            }
+            (last.1.elapsed().as_secs() >= 3).then_some(())
+        });
+    }
+
+    /// Moves a disk, and looks what devices hold meanwhile.
+    fn move_and_sample(&self, disk: &str, policy: &str, layout: &str) -> Vec<Peak> {
+        self.settle();
+        let told = self.json("a", &["what-if", "set-policy", disk, &format!("default,stripes=1,{policy}")]);
+        let told = told["move_rooms"].as_array().expect("it moves").clone();
+        let now = self.used();
+        let mut peaks = now.clone();
+        self.json("a", &["disk", "set", disk, policy]);
+        wait_for("it has moved", 2 * SECONDS, || {
+            for (device, used) in self.used() {
+                let peak = peaks.entry(device).or_default();
+                *peak = used.max(*peak);
+            }
+            let shown = self.json("a", &["disk", "show", disk]);
+            (shown["moving"].is_null() && shown["compliance"]["state"] == "compliant").then_some(())
+        });
+        self.wait_until_moved("a", disk, layout);
+        let peak = |room: &serde_json::Value| {
+            let device = room["device"].as_str().expect("a name").to_owned();
+            let bytes = |key: &str| room[key].as_u64().expect("a number");
+            assert_eq!(bytes("used_bytes"), now[&device], "{device}");
+            let (told, scattered, real) =
+                (bytes("peak_bytes"), bytes("scattered_peak_bytes"), peaks[&device]);
+            let figures = [now[&device], told, scattered, real].map(|bytes| bytes / MIB);
+            println!("{disk} to {layout}, {device}: used, told, if scattered, real peak in MiB {figures:?}");
+            Peak { device, told, scattered, real }
+        };
+        told.iter().map(peak).collect()
+    }
+
+    /// Moves a disk, and compares what devices held meanwhile with what was told before. `most` is how much more than that may be told.
+    fn move_within_told(&self, disk: &str, policy: &str, layout: &str, most: u64) {
+        let peaks = self.move_and_sample(disk, policy, layout);
+        assert!(!peaks.is_empty(), "devices get something");
+        for Peak { device, told, scattered, real } in peaks {
+            assert!(real <= told, "{device}: {} MiB in use, {} MiB were told", real / MIB, told / MIB);
+            assert!(told <= real + most, "{device}: {} MiB in use, {} MiB were told", real / MIB, told / MIB);
+            assert!(told <= scattered, "{device}");
+        }
+    }
+}
+
+/// What a move takes of each device at most is told before it begins, of a disk that is full and of one that is written in part.
+#[test]
+fn devices_hold_no_more_while_a_disk_moves_than_was_told() {
+    let cluster = Cluster::start(4);
+    let content: Vec<u8> = (0..256).flat_map(stamped).collect();
+    for (disk, parts) in [("web", 512), ("db", 129)] {
+        cluster.json("a", &["disk", "create", disk, "512MiB", "--policy", "default,stripes=1", "--share"]);
+        let mut client = cluster.attach_soon("a", disk);
+        (0..parts).for_each(|part| client.write(part * MIB, &content).expect("it writes"));
+        cluster.move_within_told(disk, "method=parity", "RAID-5 3+1", 2 * GRANULE / 3 + SLACK);
+        cluster.move_within_told(disk, "method=mirror", "mirror of 2 copies", 2 * GRANULE + SLACK);
+        for part in 0..parts {
+            assert!(client.read(part * MIB, MIB as u32).as_ref() == Ok(&content), "part {part} differs");
+        }
+        drop(client);
+        cluster.json("a", &["disk", "delete", disk, "--confirm", disk, "--detach-clients"]);
+        cluster.wait_for_components(0);
+    }
+}
+
+/// Parts of 1 MiB that lie apart take extents of all members of their rows: that they may is told, too.
+#[test]
+fn a_scattered_disk_takes_no_more_than_was_told_for_one() {
+    let cluster = Cluster::start(4);
+    cluster.json("a", &["disk", "create", "web", "384MiB", "--policy", "default,stripes=1", "--share"]);
+    let mut client = cluster.attach_soon("a", "web");
+    (0..128).for_each(|part| client.write(part * 3 * MIB, &stamped(part)).expect("it writes"));
+    let peaks = cluster.move_and_sample("web", "method=parity", "RAID-5 3+1");
+    assert_eq!(peaks.len(), 4, "all devices get something");
+    for Peak { device, scattered, real, .. } in &peaks {
+        assert!(real <= scattered, "{device}: {real} in use, {scattered} were told");
+    }
+    assert!(peaks.iter().any(|one| one.real > one.told), "1 MiB of 3 takes more than if it lay together");
 }
