@@ -401,6 +401,29 @@ impl Group {
         }
     }
 
+    /// A part whose last held blocks became content, all of which are trimmed by now, gives its extent back, as it would have if they had
+    /// never been held.
+    pub(super) fn free_if_trimmed(&mut self, blocks: &LayerBlocks) {
+        let (component, part) = (blocks.component, blocks.part);
+        let Some(key) = self.components.key_of(component) else { return };
+        let Component { member, .. } = self.components[key];
+        let Some(extent) = self.index.extent_of(key, part).filter(|_| !self.held.touches(key, part)) else {
+            return;
+        };
+        let location = ExtentLocation { member, extent };
+        let Some(dirty) = self.index.at(location).filter(|dirty| !dirty.is_pending()) else { return };
+        let is_trimmed = |entry: &IndexEntry| entry.newest == Newest::Trim;
+        if dirty.entries().len() < BLOCKS_PER_EXTENT || !dirty.entries().iter().all(is_trimmed) {
+            return;
+        }
+        let ids = dirty.entries().iter().map(|entry| entry.id).chain(dirty.raised().iter().map(|one| one.id));
+        let id = ids.max().expect("it has entries");
+        if self.exclusive.hold((key, part)) {
+            self.scarcity.begin_free();
+            self.submit_record(None, Record::Free { component, part, location, id, origin: Origin::Copy });
+        }
+    }
+
     /// A held block becomes content. Its data stay where they are in the log, unless a record behind them has changed the content.
     fn settle_block(&mut self, (key, part): (u32, u32), location: ExtentLocation, entry: HeldEntry) {
         let id = match self.rules.hold(Rule::KeepPromotedId) {

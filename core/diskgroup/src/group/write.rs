@@ -363,6 +363,9 @@ impl Group {
             let answer = self.live_effects(&record, out);
             self.layer_record_is_stable(&record);
             self.install(&record, sealed.start.position, data_position);
+            if let Record::Promote(blocks) = &record {
+                self.free_if_trimmed(blocks);
+            }
             if !self.rules.hold(Rule::AcknowledgeOnlyStable) && matches!(record, Record::Write { .. }) {
                 continue;
             }

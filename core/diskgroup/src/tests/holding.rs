@@ -255,6 +255,30 @@ fn an_end_goes_up_to_its_id_and_leaves_the_version_behind() {
     assert_eq!(used, 0, "the extent was given back");
 }
 
+/// A trim of a whole part gives its extent back once it is decided, whether it came at once or in pieces, without a round of the log.
+#[test]
+fn a_part_whose_rows_are_trimmed_gives_its_extent_back_once_that_is_decided() {
+    for pieces in [1, 4] {
+        let mut layers = Layers::new();
+        let used = |layers: &Layers| layers.bench.group.state().members[1].used_bytes;
+        for block in [0, 64, 128, 192] {
+            layers.put(at(0, block, 64), 7, 1).expect("there is room");
+        }
+        let count = 256 / pieces;
+        for piece in 0..pieces {
+            let sequence = 2 + u64::from(piece);
+            layers.trim(at(ROW_LAYER, piece * count, count), sequence).expect("there is room");
+        }
+        assert_eq!((used(&layers), layers.reads(0)[0]), (EXTENT_SIZE, 0), "it may be dropped still");
+        for piece in 0..pieces {
+            layers.promote(smallvec![range(ROW_LAYER, piece * count, count)]);
+        }
+        assert_eq!(used(&layers), 0, "in {pieces} pieces");
+        layers.put(at(0, 9, 1), 8, 9).expect("there is room");
+        assert_eq!((layers.read(0, 9), layers.read(0, 8)), (Ok(8), Ok(0)));
+    }
+}
+
 #[test]
 fn a_row_write_reads_as_content_and_dropped_gives_back_what_it_replaced() {
     let mut layers = Layers::new();
