@@ -312,6 +312,10 @@ impl Components {
                 let store = Store::Promote { part, layer, block, count, through };
                 self.store_if_admitted((caller, token), component, epoch, store, out);
             }
+            Request::Checksums { component, epoch, part, block, count, coefficient } => {
+                let store = Store::Checksums { part, block, count, coefficient };
+                self.store_if_admitted((caller, token), component, epoch, store, out);
+            }
             Request::Create(new) => self.store(caller, purpose, new.id, Store::Create(new), out),
             Request::Update(new) => self.store(caller, purpose, new.id, Store::Update(new), out),
             Request::Delete { component } => self.store(caller, purpose, component, Store::Delete, out),
@@ -706,6 +710,7 @@ fn answer_of(stored: Stored) -> Answer {
         Stored::Changed { parts, next } => Answer::Changed { parts, next },
         Stored::Allocation(runs) => Answer::Allocation(runs),
         Stored::Held { ranges, next } => Answer::Held { ranges, next },
+        Stored::Checksums(checksums) => Answer::Checksums(checksums),
         Stored::Failed(refusal) => Answer::Refused(refusal),
         Stored::State { .. } => unreachable!("only openings ask for the state"),
     }

@@ -98,6 +98,7 @@ impl Coded for Request {
             Request::Allocation { .. } => RequestKind::Allocation,
             Request::Held { .. } => RequestKind::Held,
             Request::Promote { .. } => RequestKind::Promote,
+            Request::Checksums { .. } => RequestKind::Checksums,
         }
     }
 
@@ -120,6 +121,11 @@ impl Coded for Request {
             Request::Promote { part, block, count, .. } => {
                 check::copied_part(*part)?;
                 check::blocks(*block, *count)
+            }
+            Request::Checksums { part, block, count, coefficient, .. } => {
+                check::content_part(*part)?;
+                check::blocks(*block, *count)?;
+                check::check(*coefficient != 0, "it multiplies by zero")
             }
             Request::Create(new) | Request::Update(new) => check::component(new),
             Request::Guest { request, .. } => check::guest_request(request),
@@ -194,6 +200,14 @@ impl Coded for Request {
                 put_zeroes(w, 6);
             }
             Request::Held { .. } | Request::Promote { .. } => self.encode_held(w),
+            Request::Checksums { component, epoch, part, block, count, coefficient } => {
+                put_component(w, *component, *epoch);
+                w.u32(*part);
+                w.u16(*block);
+                w.u16(*count);
+                w.u8(*coefficient);
+                put_zeroes(w, 3);
+            }
             Request::Create(new) | Request::Update(new) => encode_new(w, new),
             Request::Delete { component } => w.u64(component.0),
             Request::Guest { disk, tag, request } => {
@@ -229,6 +243,7 @@ impl Coded for Request {
             | Request::Allocation { .. }
             | Request::Held { .. }
             | Request::Promote { .. }
+            | Request::Checksums { .. }
             | Request::Create(_)
             | Request::Update(_)
             | Request::Delete { .. }
@@ -302,6 +317,12 @@ impl Coded for Request {
                 let (component, epoch) = take_component(r);
                 let (part, block, count) = (r.u32(), r.u16(), r.u16());
                 Request::Promote { component, epoch, part, block, count, through: take_id(r) }
+            }
+            RequestKind::Checksums => {
+                let (component, epoch) = take_component(r);
+                let (part, block, count, coefficient) = (r.u32(), r.u16(), r.u16(), r.u8());
+                take_reserved(r, 3)?;
+                Request::Checksums { component, epoch, part, block, count, coefficient }
             }
         })
     }

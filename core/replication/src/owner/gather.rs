@@ -68,7 +68,7 @@ impl Gather {
         except: MemberSet,
         wanted_by: GatherFor,
     ) -> Gather {
-        let found = Found { range, of: Default::default() };
+        let found = Found::nothing(range);
         Gather { place, range, wanted, except, is_damaged: false, found, outstanding: 0, wanted_by }
     }
 
@@ -86,6 +86,11 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// Nothing of a range.
+    pub(crate) fn nothing(range: Range) -> Found {
+        Found { range, of: Default::default() }
+    }
+
     pub(crate) fn positions(&self) -> MemberSet {
         (0..UNITS_MAX as u8).filter(|position| self.of[usize::from(*position)].is_some()).collect()
     }
@@ -96,6 +101,11 @@ impl Found {
         bytes_in(&data.pieces, &mut |at, bytes| {
             code::add(&mut sum[at..at + bytes.len()], bytes, coefficient);
         });
+    }
+
+    /// What a position has, if it was read.
+    pub(crate) fn get(&self, position: u8) -> Option<&Data> {
+        self.of[usize::from(position)].as_ref()
     }
 
     /// A position was read, or put together.
