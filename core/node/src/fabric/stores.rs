@@ -2,7 +2,9 @@
 
 use super::gather::Taken;
 use super::survey::Survey;
-use super::translate::{checksums_of_products, ends_of, entry, fit_into_answer, held, origin, part_of, record, refusal, versions};
+use super::translate::{
+    checksums_of_products, ends_of, entry, fit_into_answer, held, origin, part_of, record, refusal, versions,
+};
 use crate::interface::{FabricOutput, GroupKey, Output, Token};
 use crate::node::{Node, Waiter};
 use base::units::BLOCKS_PER_EXTENT;
@@ -128,7 +130,8 @@ impl Node {
                 self.ask(group, waiter, ask, out);
             }
             Store::Checksums { part, block, count, coefficient } => {
-                let read = |op| Input::Read { op, component: key, part, layer: 0, block, count, verify: true };
+                let read =
+                    |op| Input::Read { op, component: key, part, layer: 0, block, count, verify: true };
                 self.ask(group, Waiter::Products { op, group, coefficient }, read, out);
             }
             Store::Delete => self.ask(group, waiter, |op| Input::Delete { op, component: key }, out),

@@ -82,12 +82,7 @@ pub(crate) struct RowCheckWork {
 
 impl RowCheckWork {
     pub(crate) fn new(item: Item) -> RowCheckWork {
-        RowCheckWork {
-            item,
-            stage: Stage::Look { sources: Vec::new() },
-            outstanding: 0,
-            has_failed: false,
-        }
+        RowCheckWork { item, stage: Stage::Look { sources: Vec::new() }, outstanding: 0, has_failed: false }
     }
 }
 
@@ -252,3 +247,6 @@ pub(crate) fn by_block_of(payload: &Payload) -> Vec<Option<u32>> {
         Payload::Trim { count } => vec![None; usize::from(*count)],
     }
 }
+
+#[cfg(test)]
+mod tests;

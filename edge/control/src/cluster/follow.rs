@@ -263,6 +263,24 @@ impl Cluster {
             Event::Repaired { component, blocks } => {
                 format!("{blocks} damaged blocks of {} were written again", whose(*component))
             }
+            Event::RowDisagrees { component, part, blocks, implied } => {
+                let blocks = if *blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
+                let implied = implied.map_or_else(String::new, |implied| {
+                    format!(
+                        "; both parity units say that {} had other data there: its device may have lost a write",
+                        whose(implied)
+                    )
+                });
+                format!(
+                    "{blocks} of parity on {} in its MiB {part} did not agree with the data, and are written again from them{implied}",
+                    whose(*component)
+                )
+            }
+            Event::RowsChecked { rows, disagreeing, skipped } => {
+                let figures =
+                    format!("{rows} rows compared, {disagreeing} did not agree, {skipped} passed over");
+                return tracing::info!("disk {disk}: {figures}");
+            }
         };
         self.events.disk(kind_of(event), &disk, text);
     }
@@ -371,5 +389,7 @@ fn kind_of(event: &Event) -> Kind {
         Event::RestoreBegan { .. } | Event::ResyncBegan { .. } => Kind::ResyncBegan,
         Event::ResyncFailed { .. } => Kind::ResyncFailed,
         Event::Repaired { .. } => Kind::CopyRepaired,
+        Event::RowDisagrees { .. } => Kind::RowsDisagreed,
+        Event::RowsChecked { .. } => unreachable!("it is told to the log alone"),
     }
 }

@@ -81,6 +81,11 @@ impl World {
             return;
         };
         let Some(in_rows) = chosen.rows else { return };
+        // Where one member replaces another and both are there, rows are compared once that is over.
+        let here = roster.members.iter().filter(|one| one.place == chosen.place).count();
+        if here != usize::from(in_rows.code.members()) {
+            return;
+        }
         let layout = &self.disks[0].layout;
         let Some((_, here)) = layout.places().nth(usize::from(chosen.place)) else { return };
         let part = random.below(here[0].size / EXTENT_SIZE) as u32;
@@ -118,6 +123,8 @@ impl World {
         rows.push(name);
         self.spoiled_rows.push(SpoiledRow { disk, part, parity, implied });
         let node = chosen.node;
-        self.with_node(host, |one, now, out| one.ask_component(now, Token(u64::MAX - number), node, request, out));
+        self.with_node(host, |one, now, out| {
+            one.ask_component(now, Token(u64::MAX - number), node, request, out)
+        });
     }
 }
