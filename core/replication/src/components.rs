@@ -295,26 +295,12 @@ impl Components {
                     self.store(caller, purpose, component, settle, out);
                 }
             }
-            Request::Changed { component, epoch, since, from_part } => {
-                let store = Store::Changed { since, from_part };
-                self.store_if_admitted((caller, token), component, epoch, store, out);
-            }
-            Request::Allocation { component, epoch, part, count } => {
-                let store = Store::Allocation { part, count };
-                self.store_if_admitted((caller, token), component, epoch, store, out);
-            }
-            Request::Held { component, epoch, from_part } => {
-                let store = Store::Held { from_part };
-                self.store_if_admitted((caller, token), component, epoch, store, out);
-            }
-            Request::Promote { component, epoch, part, block, count, through } => {
-                let (layer, part) = layer::split(part);
-                let store = Store::Promote { part, layer, block, count, through };
-                self.store_if_admitted((caller, token), component, epoch, store, out);
-            }
-            Request::Checksums { component, epoch, part, block, count, coefficient } => {
-                let store = Store::Checksums { part, block, count, coefficient };
-                self.store_if_admitted((caller, token), component, epoch, store, out);
+            Request::Changed { component, epoch, .. }
+            | Request::Allocation { component, epoch, .. }
+            | Request::Held { component, epoch, .. }
+            | Request::Checksums { component, epoch, .. }
+            | Request::Promote { component, epoch, .. } => {
+                self.store_if_admitted((caller, token), component, epoch, store_of(&request), out);
             }
             Request::Create(new) => self.store(caller, purpose, new.id, Store::Create(new), out),
             Request::Update(new) => self.store(caller, purpose, new.id, Store::Update(new), out),
@@ -700,6 +686,23 @@ impl Held {
             Presence::Missing => !is_used && !matches!(self.grant, GrantHolder::Node(_)),
             Presence::Deleted => !is_used,
         }
+    }
+}
+
+/// What the group does for a request that needs nothing but a session.
+fn store_of(request: &Request) -> Store {
+    match *request {
+        Request::Changed { since, from_part, .. } => Store::Changed { since, from_part },
+        Request::Allocation { part, count, .. } => Store::Allocation { part, count },
+        Request::Held { from_part, .. } => Store::Held { from_part },
+        Request::Checksums { part, block, count, coefficient, .. } => {
+            Store::Checksums { part, block, count, coefficient }
+        }
+        Request::Promote { part, block, count, through, .. } => {
+            let (layer, part) = layer::split(part);
+            Store::Promote { part, layer, block, count, through }
+        }
+        _ => unreachable!("it is carried out otherwise"),
     }
 }
 

@@ -16,6 +16,7 @@ mod data;
 mod fold;
 mod fold_plan;
 mod folding;
+mod found;
 mod gather;
 mod gathering;
 mod happened;
@@ -60,7 +61,7 @@ pub use interface::{
 use member::{At, Member};
 use place::Place;
 use recording::Recording;
-use row_checking::RowChecks;
+use row_check::RowChecks;
 use slab::Slab;
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};

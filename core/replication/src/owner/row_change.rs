@@ -7,7 +7,8 @@
 use super::Owner;
 use super::fold::FoldFailure;
 use super::fold_plan::positions_of;
-use super::gather::{Found, Gather, GatherFailure, GatherFor};
+use super::found::Found;
+use super::gather::{Gather, GatherFailure, GatherFor};
 use super::interface::{Failure, Payload};
 use super::member_set::MemberSet;
 use super::place::Place;

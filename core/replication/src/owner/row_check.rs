@@ -5,19 +5,46 @@
 //! (`row_checking`).
 
 use super::data::Data;
-use super::gather::Found;
-use super::interface::Payload;
+use super::found::Found;
+use super::interface::{Payload, RowCheckState};
+use super::resync::Listing;
 use super::rows::row_of;
 use crate::locks::Range;
 use base::checksum::crc32c;
 use base::request::Piece;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
-use base::{Buffer, Pool};
+use base::{Buffer, Instant, Pool};
 use layout::code::{self, PARITY_MAX, UNITS_MAX};
 use layout::{Code, Unit};
 use smallvec::SmallVec;
+use std::collections::VecDeque;
 
 const BLOCK: usize = BLOCK_SIZE as usize;
+
+/// Where comparing is, and what it found.
+#[derive(Debug, Default)]
+pub(crate) struct RowChecks {
+    /// Bytes of a member that are compared in a second; 0: none.
+    pub(crate) pace: u64,
+    pub(crate) next_at: Instant,
+    /// The place that is compared, and the part from which its members are asked next what they have anything of.
+    pub(crate) place: u16,
+    pub(crate) from_part: u32,
+    pub(crate) listing: Option<RowListing>,
+    pub(crate) items: VecDeque<Item>,
+    pub(crate) state: RowCheckState,
+    /// What was found when the pass began.
+    pub(crate) before: RowCheckState,
+    pub(crate) passed_at: Option<Instant>,
+}
+
+/// Members are asked which parts they have anything of.
+#[derive(Debug)]
+pub(crate) struct RowListing {
+    pub(crate) attempt: u32,
+    pub(crate) told: Vec<Listing>,
+    pub(crate) left: usize,
+}
 
 /// Rows that are to be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

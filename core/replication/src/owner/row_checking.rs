@@ -7,11 +7,11 @@
 
 use super::Owner;
 use super::asked::{self, Asked, Step, Unanswered};
-use super::gather::Found;
+use super::found::Found;
 use super::interface::{Event, Lost, Output, Phase, RowCheckState};
 use super::member::{At, Member};
 use super::resync::{self, Listing};
-use super::row_check::{Item, RowCheckWork, Stage, Verdict, judge, look, sources};
+use super::row_check::{Item, RowCheckWork, RowListing, Stage, Verdict, judge, look, sources};
 use super::rows::row_of;
 use super::work::Key;
 use crate::limits;
@@ -21,34 +21,8 @@ use base::checksum::crc32c;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION};
 use base::{Instant, WriteId};
 use layout::{Code, Unit};
-use std::collections::VecDeque;
 use std::time::Duration;
 use wire::{Answer, Refusal, Request, Versions};
-
-/// Where comparing is, and what it found.
-#[derive(Debug, Default)]
-pub(crate) struct RowChecks {
-    /// Bytes of a member that are compared in a second; 0: none.
-    pace: u64,
-    next_at: Instant,
-    /// The place that is compared, and the part from which its members are asked next what they have anything of.
-    place: u16,
-    from_part: u32,
-    listing: Option<RowListing>,
-    items: VecDeque<Item>,
-    state: RowCheckState,
-    /// What was found when the pass began.
-    before: RowCheckState,
-    passed_at: Option<Instant>,
-}
-
-/// Members are asked which parts they have anything of.
-#[derive(Debug)]
-struct RowListing {
-    attempt: u32,
-    told: Vec<Listing>,
-    left: usize,
-}
 
 /// How a comparison ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -60,7 +60,10 @@ impl World {
             self.run_until(self.now + 100 * MS)?;
         }
         match self.spoiled_rows.first() {
-            Some(row) => Err(format!("a row that disagrees was not found: {row:?}")),
+            Some(row) => {
+                let states: Vec<_> = self.hosts.iter().map(|host| self.states_of(host)).collect();
+                Err(format!("a row that disagrees was not found: {row:?}; {states:?}"))
+            }
             None if rows.is_empty() => Ok(()),
             None => {
                 self.run_until(self.now + 1000 * MS)?;
