@@ -87,6 +87,9 @@ pub const ROW_CHECK_RETRY: Duration = Duration::from_millis(500);
 /// How often it is tried again before the rows are passed over until the next pass: for longer than small changes are held.
 pub const ROW_CHECK_TRIES: u8 = 6;
 
+/// How often it is waited for a place to be whole before the rows of the others are compared: 30 s, for a host that starts again.
+pub const ROW_CHECK_WAITS: u8 = 60;
+
 /// What comparing the checksums of a part counts as at least, in bytes, at the pace of comparing: an answer costs something, too.
 pub const ROW_CHECK_BYTES_MIN: u64 = 64 << 10;
 

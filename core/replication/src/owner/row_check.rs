@@ -36,6 +36,9 @@ pub(crate) struct RowChecks {
     /// What was found when the pass began.
     pub(crate) before: RowCheckState,
     pub(crate) passed_at: Option<Instant>,
+    /// How often it was waited lately for a place to be whole, and whether this pass has passed one over.
+    pub(crate) waits: u8,
+    pub(crate) has_passed_over: bool,
 }
 
 /// Members are asked which parts they have anything of.

@@ -109,7 +109,7 @@ impl Owner {
         };
         self.row_checks.place += skipped as u16;
         let (place, from_part) = (self.row_checks.place, self.row_checks.from_part);
-        let Some(code) = self.code_if_whole(place) else { return self.put_row_checks_off() };
+        let Some(code) = self.code_if_whole(place) else { return self.await_whole_place(place) };
         self.attempts += 1;
         let (attempt, left) = (self.attempts, usize::from(code.members()));
         self.row_checks.listing = Some(RowListing { attempt, told: Vec::new(), left });
@@ -121,9 +121,28 @@ impl Owner {
         }
     }
 
+    /// A member of a place is missing: it is waited for, then the other places have their turn.
+    fn await_whole_place(&mut self, place: u16) {
+        self.put_row_checks_off();
+        let checks = &mut self.row_checks;
+        checks.waits += 1;
+        if checks.waits < limits::ROW_CHECK_WAITS {
+            return;
+        }
+        checks.items.retain(|one| one.place != place);
+        (checks.waits, checks.has_passed_over) = (0, true);
+        if checks.place == place {
+            (checks.place, checks.from_part) = (place + 1, 0);
+        }
+    }
+
     fn end_row_pass(&mut self) {
         let checks = &mut self.row_checks;
-        (checks.place, checks.from_part, checks.passed_at) = (0, 0, Some(self.now));
+        (checks.place, checks.from_part) = (0, 0);
+        if std::mem::take(&mut checks.has_passed_over) {
+            return self.rest_row_checks(limits::ROW_PASS_BYTES);
+        }
+        checks.passed_at = Some(self.now);
         let (state, before) = (checks.state, std::mem::replace(&mut checks.before, checks.state));
         self.out.push(Output::Event(Event::RowsChecked {
             rows: state.checked - before.checked,
@@ -163,8 +182,9 @@ impl Owner {
     fn check_rows(&mut self, item: Item) {
         let Some(code) = self.code_if_whole(item.place) else {
             self.row_checks.items.push_front(item);
-            return self.put_row_checks_off();
+            return self.await_whole_place(item.place);
         };
+        self.row_checks.waits = 0;
         let is_clear = self.places[usize::from(item.place)].held.is_clear(&item.range);
         if !is_clear && usize::from(item.range.count) > BLOCKS_PER_REGION {
             return self.check_row_by_row(&item);
