@@ -17,7 +17,7 @@ fn item(parity: u8) -> Item {
 /// A row whose parity agrees. Data units have holes; columns with nothing have no parity, either.
 fn row(code: Code, random: &mut Random) -> Row {
     let mut row: Row = vec![[None; BLOCKS_PER_REGION]; usize::from(code.members())];
-    for column in 0..BLOCKS_PER_REGION {
+    (0..BLOCKS_PER_REGION).for_each(|column| {
         let data: Vec<Option<u8>> =
             (0..code.data()).map(|_| random.chance(2, 3).then(|| random.bits() as u8)).collect();
         let place = |unit| usize::from(code.position(row_of(PART, 0), unit));
@@ -32,7 +32,7 @@ fn row(code: Code, random: &mut Random) -> Row {
             let is_there = data.iter().any(Option::is_some);
             row[place(Unit::Parity(parity))][column] = is_there.then_some(sum);
         }
-    }
+    });
     row
 }
 
