@@ -196,5 +196,6 @@ pub(crate) fn owner_state(disk: &DiskRecord, filled: &[(ComponentId, u64, u64)])
         repaired_blocks: 0,
         held_blocks: 0,
         folded_blocks: 0,
+        row_checks: Default::default(),
     }
 }

@@ -50,7 +50,7 @@ use crate::io::{ComponentKey, Event, Input, Io, IoFailure, Output};
 use crate::limits;
 use crate::log::Log;
 use crate::members::Members;
-use crate::read::{BlockRange, Reads};
+use crate::read::{BlockRange, ReadState, Reads};
 use crate::recovery::Recovery;
 use crate::requests::{PendingIo, Purpose, Requests};
 use crate::rules::Rule;
@@ -210,7 +210,11 @@ impl Group {
         match input {
             Input::Read { op, component, part, layer, block, count, verify } => {
                 let range = BlockRange { component: component.0, part, layer, block, count };
-                self.read(op, range, verify, out);
+                self.read(ReadState::new(op, range, verify), out);
+            }
+            Input::Checksums { op, component, part, block, count } => {
+                let range = BlockRange { component: component.0, part, layer: 0, block, count };
+                self.read(ReadState::of_checksums(op, range), out);
             }
             Input::Write { op, component, part, layer, block, data, id, origin, checksums, ends } => {
                 let change = Change { op, component: component.0, part, layer, block, id, origin };

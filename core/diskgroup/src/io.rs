@@ -55,6 +55,19 @@ pub enum Input {
         /// Whether to answer "damaged" when a checksum does not match. Off by policy only.
         verify: bool,
     },
+    /// Tell the checksums of blocks of one part's content. Nothing is read for them but the part's descriptor.
+    Checksums {
+        /// Comes back with the answer.
+        op: Op,
+        /// Of which component.
+        component: ComponentKey,
+        /// Which MiB of it.
+        part: u32,
+        /// First block, 0..256.
+        block: u16,
+        /// Blocks, at least 1; they end within the part.
+        count: u16,
+    },
     /// Write whole blocks of one part. Answered when stable.
     Write {
         /// Comes back with the answer.
@@ -272,6 +285,8 @@ pub enum Completion {
     Done,
     /// The blocks of a read, and the CRC-32C of each that is not in a hole.
     Data(Pieces, SmallVec<[u32; 2]>),
+    /// The CRC-32C of each block; `None` in a hole.
+    Checksums(Vec<Option<u32>>),
     /// Parts that were changed, ascending, and where to go on.
     Changed {
         /// Each part with its greatest write ids.

@@ -25,7 +25,7 @@ pub(crate) enum BlockLocation {
 }
 
 impl BlockLocation {
-    fn checksum(self) -> Option<u32> {
+    pub(crate) fn checksum(self) -> Option<u32> {
         match self {
             BlockLocation::Hole => None,
             BlockLocation::Log { checksum, .. } | BlockLocation::Rest { checksum, .. } => Some(checksum),
@@ -89,12 +89,23 @@ pub(crate) struct RunRead {
     pub(crate) buffer: Buffer,
 }
 
+/// What a read brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wants {
+    /// The blocks, compared with their checksums.
+    Verified,
+    /// The blocks, whatever their checksums are.
+    Unverified,
+    /// The checksums alone.
+    Checksums,
+}
+
 /// One read under way.
 #[derive(Debug)]
 pub(crate) struct ReadState {
     op: Op,
     range: BlockRange,
-    verify: bool,
+    wants: Wants,
     runs: SmallVec<[Run; 1]>,
     outstanding: u32,
     retries: u8,
@@ -105,10 +116,19 @@ pub(crate) struct ReadState {
 
 impl ReadState {
     pub(crate) fn new(op: Op, range: BlockRange, verify: bool) -> ReadState {
+        ReadState::of(op, range, if verify { Wants::Verified } else { Wants::Unverified })
+    }
+
+    /// A read of the checksums alone.
+    pub(crate) fn of_checksums(op: Op, range: BlockRange) -> ReadState {
+        ReadState::of(op, range, Wants::Checksums)
+    }
+
+    fn of(op: Op, range: BlockRange, wants: Wants) -> ReadState {
         ReadState {
             op,
             range,
-            verify,
+            wants,
             runs: SmallVec::new(),
             outstanding: 0,
             retries: 0,
@@ -117,13 +137,22 @@ impl ReadState {
         }
     }
 
+    pub(crate) fn op(&self) -> Op {
+        self.op
+    }
+
     pub(crate) fn range(&self) -> BlockRange {
         self.range
     }
 
+    /// Whether only the checksums are wanted.
+    pub(crate) fn is_of_checksums(&self) -> bool {
+        self.wants == Wants::Checksums
+    }
+
     /// Whether blocks are compared with their checksums.
     pub(crate) fn verifies(&self) -> bool {
-        self.verify
+        self.wants == Wants::Verified
     }
 
     /// Gathers the locations of its blocks into runs, each with its buffer. False, with none, if memory is short.

@@ -157,6 +157,8 @@ pub struct FabricSettings {
     /// For how long small changes of rows are held before their parity is computed ([`replication::limits::FOLD_AFTER`]); none: it is
     /// computed before they are acknowledged.
     pub fold_after: Option<std::time::Duration>,
+    /// Bytes of a member that the node's owners compare with the others of its rows in a second, while nobody feels it; 0: none.
+    pub row_check_pace: u64,
     /// Latency of guests' requests at the 99th percentile beside copies, in percent of that without copies, that
     /// copies may cause.
     pub copy_tail_percent: u64,

@@ -24,6 +24,8 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 pub(crate) enum Waiter {
     /// A component of this node, on behalf of an owner.
     Store { op: StoreOp, group: GroupKey },
+    /// A component of this node, on behalf of an owner that asked for the checksums of products.
+    Products { op: StoreOp, group: GroupKey, coefficient: u8 },
     /// An inspection of a component's data.
     Inspection { token: Token },
 }
@@ -320,6 +322,9 @@ impl Node {
     fn answered(&mut self, op: Op, result: Result<Completion, GroupError>, out: &mut Vec<Output>) {
         match self.waiters.remove(op.0 as usize) {
             Waiter::Store { op, group } => self.group_stored(op, group, result),
+            Waiter::Products { op, group, coefficient } => {
+                self.products_stored(op, group, coefficient, result);
+            }
             Waiter::Inspection { token } => {
                 let answer = Some(inspected(result));
                 out.push(Output::Fabric(FabricOutput::Component { token, answer }));

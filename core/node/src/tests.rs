@@ -63,6 +63,7 @@ impl Bench {
                 copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
                 move_granules: crate::limits::MOVE_GRANULES,
                 fold_after: Some(replication::limits::FOLD_AFTER),
+                row_check_pace: 0,
                 copy_tail_percent: crate::limits::COPY_TAIL_PERCENT,
                 start_patience: std::time::Duration::ZERO,
                 former_grants: std::time::Duration::ZERO,

@@ -295,22 +295,12 @@ impl Components {
                     self.store(caller, purpose, component, settle, out);
                 }
             }
-            Request::Changed { component, epoch, since, from_part } => {
-                let store = Store::Changed { since, from_part };
-                self.store_if_admitted((caller, token), component, epoch, store, out);
-            }
-            Request::Allocation { component, epoch, part, count } => {
-                let store = Store::Allocation { part, count };
-                self.store_if_admitted((caller, token), component, epoch, store, out);
-            }
-            Request::Held { component, epoch, from_part } => {
-                let store = Store::Held { from_part };
-                self.store_if_admitted((caller, token), component, epoch, store, out);
-            }
-            Request::Promote { component, epoch, part, block, count, through } => {
-                let (layer, part) = layer::split(part);
-                let store = Store::Promote { part, layer, block, count, through };
-                self.store_if_admitted((caller, token), component, epoch, store, out);
+            Request::Changed { component, epoch, .. }
+            | Request::Allocation { component, epoch, .. }
+            | Request::Held { component, epoch, .. }
+            | Request::Checksums { component, epoch, .. }
+            | Request::Promote { component, epoch, .. } => {
+                self.store_if_admitted((caller, token), component, epoch, store_of(&request), out);
             }
             Request::Create(new) => self.store(caller, purpose, new.id, Store::Create(new), out),
             Request::Update(new) => self.store(caller, purpose, new.id, Store::Update(new), out),
@@ -699,6 +689,23 @@ impl Held {
     }
 }
 
+/// What the group does for a request that needs nothing but a session.
+fn store_of(request: &Request) -> Store {
+    match *request {
+        Request::Changed { since, from_part, .. } => Store::Changed { since, from_part },
+        Request::Allocation { part, count, .. } => Store::Allocation { part, count },
+        Request::Held { from_part, .. } => Store::Held { from_part },
+        Request::Checksums { part, block, count, coefficient, .. } => {
+            Store::Checksums { part, block, count, coefficient }
+        }
+        Request::Promote { part, block, count, through, .. } => {
+            let (layer, part) = layer::split(part);
+            Store::Promote { part, layer, block, count, through }
+        }
+        _ => unreachable!("it is carried out otherwise"),
+    }
+}
+
 fn answer_of(stored: Stored) -> Answer {
     match stored {
         Stored::Done { congestion } => Answer::Done { congestion },
@@ -706,6 +713,7 @@ fn answer_of(stored: Stored) -> Answer {
         Stored::Changed { parts, next } => Answer::Changed { parts, next },
         Stored::Allocation(runs) => Answer::Allocation(runs),
         Stored::Held { ranges, next } => Answer::Held { ranges, next },
+        Stored::Checksums(checksums) => Answer::Checksums(checksums),
         Stored::Failed(refusal) => Answer::Refused(refusal),
         Stored::State { .. } => unreachable!("only openings ask for the state"),
     }

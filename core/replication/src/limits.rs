@@ -77,6 +77,22 @@ pub const HELD_RESENDS_MAX: u8 = 3;
 /// How often groups are asked again that have no room for a change of rows, before that is taken back and made again.
 pub const ROW_RESENDS_MAX: u8 = 10;
 
+/// Bytes that a pass of comparing rows counts as besides, so that one over little does not begin again at once: 10 s at the usual pace,
+/// as between two rounds of scrubbing.
+pub const ROW_PASS_BYTES: u64 = 160 << 20;
+
+/// How long a comparison of rows waits that cannot be made now: small changes are folded within [`FOLD_AFTER`].
+pub const ROW_CHECK_RETRY: Duration = Duration::from_millis(500);
+
+/// How often it is tried again before the rows are passed over until the next pass: for longer than small changes are held.
+pub const ROW_CHECK_TRIES: u8 = 6;
+
+/// How often it is waited for a place to be whole before the rows of the others are compared: 30 s, for a host that starts again.
+pub const ROW_CHECK_WAITS: u8 = 60;
+
+/// What comparing the checksums of a part counts as at least, in bytes, at the pace of comparing: an answer costs something, too.
+pub const ROW_CHECK_BYTES_MIN: u64 = 64 << 10;
+
 /// Parts that count as freed together: a component remembers the greatest id of a freeing for each GiB.
 pub const HOLE_PARTS: u32 = 1024;
 
@@ -149,5 +165,6 @@ pub const READ_TIME_FRESH: Duration = Duration::from_secs(1);
 pub const READ_TIME_SPARSE: Duration = Duration::from_millis(40);
 
 const _: () = assert!(RESYNC_RETRY.as_millis() < NO_ROOM_RETRY_MAX.as_millis());
+const _: () = assert!(ROW_CHECK_RETRY.as_millis() * ROW_CHECK_TRIES as u128 > FOLD_AFTER.as_millis());
 const _: () = assert!(DRIFT_ALLOWANCE.as_millis() * 4 < GRANT.as_millis());
 const _: () = assert!(HEARTBEAT.as_millis() * 4 <= SILENCE.as_millis());

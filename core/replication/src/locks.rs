@@ -26,6 +26,8 @@ pub(crate) enum Hold {
     AcknowledgedChange,
     /// A copy from one component to another.
     Copy,
+    /// Members of rows are compared with one another, and nothing is changed.
+    Check,
 }
 
 impl Hold {
@@ -33,6 +35,9 @@ impl Hold {
     fn excludes(self, other: Hold) -> bool {
         match (self, other) {
             (Hold::Read | Hold::AcknowledgedChange, Hold::Read | Hold::AcknowledgedChange) => false,
+            (Hold::Read | Hold::Check, Hold::Read | Hold::Check) => false,
+            // A component in resync may not have the change yet.
+            (Hold::Check, Hold::AcknowledgedChange) | (Hold::AcknowledgedChange, Hold::Check) => true,
             (Hold::Change | Hold::Copy, _) | (_, Hold::Change | Hold::Copy) => true,
         }
     }

@@ -16,6 +16,7 @@ mod data;
 mod fold;
 mod fold_plan;
 mod folding;
+mod found;
 mod gather;
 mod gathering;
 mod happened;
@@ -35,6 +36,8 @@ mod report;
 mod restore;
 mod resync;
 mod row_change;
+mod row_check;
+mod row_checking;
 mod row_restore;
 mod rows;
 mod status;
@@ -54,11 +57,12 @@ use happened::{Happened, Known};
 use in_flights::InFlight;
 pub use interface::{
     Ask, Committed, End, Event, Failure, Input, Leases, LeftBecause, LinkChange, Lost, MemberState, Output,
-    OwnerState, Payload, Phase, Reply, Settings, Token,
+    OwnerState, Payload, Phase, Reply, RowCheckState, Settings, Token,
 };
 use member::{At, Member};
 use place::Place;
 use recording::Recording;
+use row_check::RowChecks;
 use slab::Slab;
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
@@ -123,6 +127,7 @@ pub struct Owner {
     pub(crate) copied_bytes: u64,
     pub(crate) repaired_blocks: u64,
     pub(crate) folded_blocks: u64,
+    pub(crate) row_checks: RowChecks,
     pub(crate) out: Vec<Output>,
 }
 
@@ -207,6 +212,7 @@ impl Owner {
             copied_bytes: 0,
             repaired_blocks: 0,
             folded_blocks: 0,
+            row_checks: RowChecks::default(),
             out: Vec::new(),
         };
         owner.starts_until = match owner.holds(Rule::WaitForStarts) {
@@ -253,6 +259,7 @@ impl Owner {
             self.advance_restores();
             self.advance_resyncs();
             self.advance_folds();
+            self.advance_row_checks();
             self.advance_marks();
             self.advance_barriers();
             self.advance_settling();
@@ -410,6 +417,8 @@ impl Owner {
             asked @ (Asked::FoldRead { .. } | Asked::FoldWrite { .. } | Asked::FoldPromote { .. }) => {
                 self.fold_answered(asked, answer);
             }
+            Asked::RowParts { at, attempt } => self.row_parts_listed(at, attempt, asked::listing(answer)),
+            Asked::RowMend { check, at } => self.row_mend_answered(check, at, asked::done(answer)),
             Asked::Close => self.closes -= 1,
             Asked::GivenUp(at) => self.late_answered(at),
         }
@@ -422,6 +431,7 @@ impl Owner {
             Step::CopyRead { work, at } => self.copy_read(work, at, asked::data(answer)),
             Step::CopyWrite { work } => self.copy_written(work, asked::done(answer)),
             Step::Gather { gather, at } => self.gather_answered(gather, at, asked::data(answer)),
+            Step::RowCheck { check, at, source } => self.row_check_answered(check, (at, source), answer),
         }
     }
 
@@ -467,7 +477,9 @@ impl Owner {
                 self.excuse(at);
             }
         }
-        if self.works.tokens().next().is_some() || self.has_folds_left() && !self.has_closed {
+        if self.works.tokens().next().is_some()
+            || (self.has_folds_left() || self.is_checking_rows()) && !self.has_closed
+        {
             return;
         }
         if !self.has_closed {
@@ -508,6 +520,7 @@ impl Owner {
             .chain(places)
             .chain(folds)
             .chain(self.marks_wake_at())
+            .chain(self.row_checks_wake_at())
             .chain(resends)
             .chain(reads)
             .chain(self.recording.retry_at)

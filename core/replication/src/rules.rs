@@ -117,6 +117,8 @@ pub enum Rule {
     EvenBeforeChange,
     /// What a member that comes back holds is made anew (design 0040).
     RemakeHeld,
+    /// Rows are compared while nobody changes them (design 0040, 22).
+    CheckApart,
     /// The record is asked to pass a granule of a move once all of it is copied (design 0041, M2).
     PassCopied,
     /// Nothing changes in a granule while the record is asked to pass it (design 0041, M2).
@@ -138,7 +140,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 63] = [
+    pub const ALL: [Rule; 64] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -195,6 +197,7 @@ impl Rule {
         Rule::PromoteAfterFold,
         Rule::EvenBeforeChange,
         Rule::RemakeHeld,
+        Rule::CheckApart,
         Rule::PassCopied,
         Rule::PassApart,
         Rule::PassInNewEpoch,

@@ -39,6 +39,7 @@ impl Coded for Answer {
             Answer::Revoke { .. } => AnswerKind::Revoke,
             Answer::Allocation(_) => AnswerKind::Allocation,
             Answer::Held { .. } => AnswerKind::Held,
+            Answer::Checksums(_) => AnswerKind::Checksums,
         }
     }
 
@@ -49,6 +50,7 @@ impl Coded for Answer {
             Answer::Changed { parts, next } => check::changed(parts, *next),
             Answer::Allocation(runs) => check::allocation(runs),
             Answer::Held { ranges, next } => check::held(ranges, *next),
+            Answer::Checksums(checksums) => check::checksums(checksums),
             Answer::Guest(outcome) => check::guest_outcome(outcome),
             Answer::Done { .. } | Answer::Refused(_) | Answer::Revoke { .. } => Ok(()),
         }
@@ -84,6 +86,7 @@ impl Coded for Answer {
                 put_zeroes(w, 7);
                 ranges.iter().for_each(|range| encode_held(w, range));
             }
+            Answer::Checksums(checksums) => encode_checksums(w, checksums),
             Answer::Guest(outcome) => encode_outcome(w, outcome),
             Answer::Refused(refusal) => encode_refusal(w, *refusal),
             Answer::Revoke { component, epoch } => {
@@ -103,6 +106,7 @@ impl Coded for Answer {
             | Answer::Changed { .. }
             | Answer::Allocation(_)
             | Answer::Held { .. }
+            | Answer::Checksums(_)
             | Answer::Refused(_)
             | Answer::Revoke { .. } => Payload::None,
         }
@@ -133,6 +137,7 @@ impl Coded for Answer {
             }
             AnswerKind::Allocation => Answer::Allocation(decode_status(r)?),
             AnswerKind::Held => decode_held(r)?,
+            AnswerKind::Checksums => decode_checksums(r)?,
             AnswerKind::GuestStatus => Answer::Guest(Ok(Reply::Status(decode_status(r)?))),
             AnswerKind::GuestFailed => Answer::Guest(Err(decode_error(r)?)),
             AnswerKind::Refused => Answer::Refused(decode_refusal(r)?),
@@ -283,6 +288,32 @@ fn decode_held(r: &mut Reader<'_>) -> Result<Answer, Flaw> {
     };
     let ranges = (0..count).map(|_| range(r)).collect::<Result<_, Flaw>>()?;
     Ok(Answer::Held { ranges, next: has_next.then_some(next) })
+}
+
+/// Appends the number of blocks, a bit for each, set where it is in no hole, and the checksums of those.
+fn encode_checksums(w: &mut Writer, checksums: &[Option<u32>]) {
+    let mut bits = [0u8; BLOCKS_PER_EXTENT / 8];
+    for (block, _) in checksums.iter().enumerate().filter(|(_, checksum)| checksum.is_some()) {
+        bits[block / 8] |= 1 << (block % 8);
+    }
+    w.u16(checksums.len() as u16);
+    put_zeroes(w, 6);
+    w.slice(&bits);
+    checksums.iter().flatten().for_each(|&checksum| w.u32(checksum));
+}
+
+fn decode_checksums(r: &mut Reader<'_>) -> Result<Answer, Flaw> {
+    let count = usize::from(r.u16());
+    take_reserved(r, 6)?;
+    let bits = r.slice(BLOCKS_PER_EXTENT / 8).to_vec();
+    r.finish()?;
+    let is_data = |block: usize| bits[block / 8] >> (block % 8) & 1 == 1;
+    let is_beyond = (count..BLOCKS_PER_EXTENT).any(is_data);
+    if count > BLOCKS_PER_EXTENT || is_beyond {
+        return Err(Flaw::Fields("it has checksums of more blocks than it names"));
+    }
+    let checksums = (0..count).map(|block| is_data(block).then(|| r.u32())).collect();
+    Ok(Answer::Checksums(checksums))
 }
 
 fn encode_outcome(w: &mut Writer, outcome: &Outcome) {

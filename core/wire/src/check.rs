@@ -60,6 +60,11 @@ pub(crate) fn readable_part(part: u32) -> Result<(), Flaw> {
     check(of == layer::CONTENT || layer::is_of_copies(of), "it is for no layer that is read")
 }
 
+/// The part of a question about the content alone.
+pub(crate) fn content_part(part: u32) -> Result<(), Flaw> {
+    check(layer::split(part).0 == layer::CONTENT, "it is for another layer than the content")
+}
+
 /// The part of copies of small changes, with their layer.
 pub(crate) fn copied_part(part: u32) -> Result<(), Flaw> {
     check(layer::is_of_copies(layer::split(part).0), "it is for no layer of copies")
@@ -142,6 +147,11 @@ pub(crate) fn changed(parts: &[PartVersions], next: Option<u32>) -> Result<(), F
         (None, _) | (_, None) => true,
     };
     check(is_behind, "it would go on before its own end")
+}
+
+/// Checksums of blocks of a component.
+pub(crate) fn checksums(checksums: &[Option<u32>]) -> Result<(), Flaw> {
+    check((1..=BLOCKS_PER_EXTENT).contains(&checksums.len()), "its blocks are none or more than a part has")
 }
 
 /// Parts of a component.

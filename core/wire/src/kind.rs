@@ -55,6 +55,7 @@ pub enum RequestKind {
     Allocation,
     Held,
     Promote,
+    Checksums,
 }
 
 /// What an acceptor sends.
@@ -73,9 +74,10 @@ pub enum AnswerKind {
     Revoke,
     Allocation,
     Held,
+    Checksums,
 }
 
-const REQUEST_KINDS: [RequestKind; 22] = [
+const REQUEST_KINDS: [RequestKind; 23] = [
     RequestKind::Heartbeat,
     RequestKind::Open,
     RequestKind::Close,
@@ -98,9 +100,10 @@ const REQUEST_KINDS: [RequestKind; 22] = [
     RequestKind::Allocation,
     RequestKind::Held,
     RequestKind::Promote,
+    RequestKind::Checksums,
 ];
 
-const ANSWER_KINDS: [AnswerKind; 12] = [
+const ANSWER_KINDS: [AnswerKind; 13] = [
     AnswerKind::Done,
     AnswerKind::Opened,
     AnswerKind::Data,
@@ -113,6 +116,7 @@ const ANSWER_KINDS: [AnswerKind; 12] = [
     AnswerKind::Revoke,
     AnswerKind::Allocation,
     AnswerKind::Held,
+    AnswerKind::Checksums,
 ];
 
 const COMPONENT_PAYLOAD: usize = COMPONENT_PAYLOAD_SIZE_MAX;
@@ -158,6 +162,7 @@ impl Kind for RequestKind {
             RequestKind::Allocation => shape("allocation request", 24, 0),
             RequestKind::Held => shape("held request", 16, 0),
             RequestKind::Promote => shape("promote", 32, 0),
+            RequestKind::Checksums => shape("checksums request", 24, 0),
         }
     }
 }
@@ -185,6 +190,7 @@ impl Kind for AnswerKind {
             AnswerKind::Revoke => shape("revoke", 16, 0),
             AnswerKind::Allocation => shape("allocation", 8 + 8 * STATUS_RUNS_MAX, 0),
             AnswerKind::Held => shape("held", 16 + 24 * HELD_RANGES_MAX, 0),
+            AnswerKind::Checksums => shape("checksums", 8 + BLOCKS_PER_EXTENT / 8 + BLOCK_CHECKSUMS, 0),
         }
     }
 }

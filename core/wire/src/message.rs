@@ -161,6 +161,22 @@ pub enum Request {
         /// Changes with greater ids stay.
         through: WriteId,
     },
+    /// Tell the checksums of blocks of the content, without their data: of the blocks themselves, or of their products.
+    Checksums {
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+        /// Which MiB of the component.
+        part: u32,
+        /// First block of it, 0..256.
+        block: u16,
+        /// Blocks, 1..=256, that end within the part.
+        count: u16,
+        /// What each byte is multiplied with, in the field of the parity, before its checksum is computed; not zero. With 1 nothing is
+        /// read for them.
+        coefficient: u8,
+    },
     /// Make a component.
     Create(NewComponent),
     /// Replace what is recorded of a component. It becomes no smaller by it.
@@ -367,6 +383,8 @@ pub enum Answer {
         /// The part to go on at, behind all that are named; `None` at the end.
         next: Option<u32>,
     },
+    /// The CRC-32C of each block, or of its product; `None` where it is in a hole, which counts as a block of zeroes. 1..=256 blocks.
+    Checksums(Vec<Option<u32>>),
     /// How a guest's request ended. Neighbouring pieces of data may arrive as one, or cut anew at each MiB; of very many runs
     /// of allocation ([`STATUS_RUNS_MAX`](crate::limits::STATUS_RUNS_MAX)) the last ones arrive as one that is allocated.
     Guest(Outcome),

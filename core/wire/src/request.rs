@@ -98,6 +98,7 @@ impl Coded for Request {
             Request::Allocation { .. } => RequestKind::Allocation,
             Request::Held { .. } => RequestKind::Held,
             Request::Promote { .. } => RequestKind::Promote,
+            Request::Checksums { .. } => RequestKind::Checksums,
         }
     }
 
@@ -120,6 +121,11 @@ impl Coded for Request {
             Request::Promote { part, block, count, .. } => {
                 check::copied_part(*part)?;
                 check::blocks(*block, *count)
+            }
+            Request::Checksums { part, block, count, coefficient, .. } => {
+                check::content_part(*part)?;
+                check::blocks(*block, *count)?;
+                check::check(*coefficient != 0, "it multiplies by zero")
             }
             Request::Create(new) | Request::Update(new) => check::component(new),
             Request::Guest { request, .. } => check::guest_request(request),
@@ -193,7 +199,7 @@ impl Coded for Request {
                 w.u16(allocation_parts(version, *count));
                 put_zeroes(w, 6);
             }
-            Request::Held { .. } | Request::Promote { .. } => self.encode_held(w),
+            Request::Held { .. } | Request::Promote { .. } | Request::Checksums { .. } => self.encode_rows(w),
             Request::Create(new) | Request::Update(new) => encode_new(w, new),
             Request::Delete { component } => w.u64(component.0),
             Request::Guest { disk, tag, request } => {
@@ -229,6 +235,7 @@ impl Coded for Request {
             | Request::Allocation { .. }
             | Request::Held { .. }
             | Request::Promote { .. }
+            | Request::Checksums { .. }
             | Request::Create(_)
             | Request::Update(_)
             | Request::Delete { .. }
@@ -303,13 +310,14 @@ impl Coded for Request {
                 let (part, block, count) = (r.u32(), r.u16(), r.u16());
                 Request::Promote { component, epoch, part, block, count, through: take_id(r) }
             }
+            RequestKind::Checksums => decode_checksums(r)?,
         })
     }
 }
 
 impl Request {
-    /// What is about small changes that are held.
-    fn encode_held(&self, w: &mut Writer) {
+    /// What is asked of members of rows.
+    fn encode_rows(&self, w: &mut Writer) {
         match *self {
             Request::Held { component, epoch, from_part } => {
                 put_component(w, component, epoch);
@@ -322,7 +330,15 @@ impl Request {
                 w.u16(count);
                 put_id(w, through);
             }
-            _ => unreachable!("it is about what is held"),
+            Request::Checksums { component, epoch, part, block, count, coefficient } => {
+                put_component(w, component, epoch);
+                w.u32(part);
+                w.u16(block);
+                w.u16(count);
+                w.u8(coefficient);
+                put_zeroes(w, 3);
+            }
+            _ => unreachable!("it is not asked of members of rows"),
         }
     }
 }
@@ -342,6 +358,13 @@ fn decode_write(r: &mut Reader<'_>, data: Buffers) -> Result<Request, Flaw> {
     check_list(r, usize::from(count), 4, BLOCKS_PER_EXTENT)?;
     let checksums = (0..count).map(|_| r.u32()).collect();
     Ok(Request::Write { component, epoch, id, watermark, marks, kind, part, block, data, checksums })
+}
+
+fn decode_checksums(r: &mut Reader<'_>) -> Result<Request, Flaw> {
+    let (component, epoch) = take_component(r);
+    let (part, block, count, coefficient) = (r.u32(), r.u16(), r.u16(), r.u8());
+    take_reserved(r, 3)?;
+    Ok(Request::Checksums { component, epoch, part, block, count, coefficient })
 }
 
 fn encode_new(w: &mut Writer, new: &NewComponent) {

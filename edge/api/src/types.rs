@@ -223,6 +223,9 @@ pub struct ReplicationView {
     /// Blocks of parity that were made to count such writes, since it began.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub folded_blocks: u64,
+    /// Of a disk with parity: what comparing its rows has found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row_checks: Option<RowChecksView>,
     /// What the limits of the disk do; nothing where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitView>,
@@ -231,6 +234,22 @@ pub struct ReplicationView {
     pub moving: Option<OwnerMoveView>,
     /// The components.
     pub members: Vec<MemberView>,
+}
+
+/// What the owner of a disk with parity found when it compared the parity of its rows with their data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RowChecksView {
+    /// Rows that it compared, since it began.
+    pub checked_rows: u64,
+    /// Of these, rows whose parity did not agree with the data.
+    pub disagreeing_rows: u64,
+    /// Of those, rows whose parity was written again.
+    pub mended_rows: u64,
+    /// Rows that it passed over, because they were written all the time or could not be read.
+    pub skipped_rows: u64,
+    /// Seconds since its last pass over all rows ended; nothing before the first one has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed_seconds: Option<u64>,
 }
 
 /// What the owner of a disk says of a component.
@@ -451,6 +470,9 @@ pub struct DiskView {
     /// What its limits do, if its owner could be asked; nothing where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitView>,
+    /// Of a disk with parity: what comparing its rows has found, if its owner could be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row_checks: Option<RowChecksView>,
     /// Where its guests read, in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reads_from: String,

@@ -5,7 +5,7 @@ use crate::{text, transfer};
 use api::client::disk_path;
 use api::types::{
     AllowedView, AttachedView, BucketView, ChangeDisk, CreateDisk, DiskSummary, DiskView, HistogramView,
-    HistogramsView, LatencyView, LimitView, MoveAction, RateView,
+    HistogramsView, LatencyView, LimitView, MoveAction, RateView, RowChecksView,
 };
 use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
@@ -438,6 +438,19 @@ fn limit_text(limit: &LimitView) -> String {
     }
 }
 
+fn row_checks_text(checks: &RowChecksView) -> String {
+    let RowChecksView { checked_rows, disagreeing_rows, mended_rows, skipped_rows, passed_seconds } = checks;
+    let rows = |count: u64| if count == 1 { "1 row".to_owned() } else { format!("{count} rows") };
+    let passed = match passed_seconds {
+        Some(seconds) => format!("last pass ended {} ago", text::duration(*seconds as f64)),
+        None => "first pass under way".to_owned(),
+    };
+    format!(
+        "{} checked, {disagreeing_rows} disagreed ({mended_rows} mended), {skipped_rows} skipped; {passed}",
+        rows(*checked_rows)
+    )
+}
+
 fn disk_text(disk: &DiskView) -> String {
     let summary = &disk.summary;
     let clients: Vec<String> = disk
@@ -488,6 +501,7 @@ fn disk_text(disk: &DiskView) -> String {
         ("reads", rate_text(&disk.figures.read)),
         ("writes", rate_text(&disk.figures.write)),
         ("limits", disk.limit.as_ref().map_or_else(String::new, limit_text)),
+        ("row checks", disk.row_checks.as_ref().map_or_else(String::new, row_checks_text)),
         ("owner", disk.owner.clone().unwrap_or_default()),
         ("read from", disk.reads_from.clone()),
         ("layout", shorten(&disk.layout)),

@@ -119,7 +119,7 @@ impl Engine {
         let pool = Pool::new(settings.buffer_bytes as usize);
         let fabric = &settings.fabric;
         let peers = Peers::new(fabric, peers);
-        let node = Node::new(pool.clone(), Instant(1), fabric.settings());
+        let node = Node::new(pool.clone(), Instant(1), fabric.settings(settings.scrub_bytes_per_second));
         Ok(Engine {
             registry: Registry::new(),
             shard: fabric.node.shard,

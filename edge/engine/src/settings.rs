@@ -26,7 +26,7 @@ pub struct Settings {
     pub buffer_bytes: u64,
     /// Most bytes of memory in descriptors and checksums.
     pub table_bytes: u64,
-    /// Pace of scrubbing in bytes per second and group; zero: off.
+    /// Pace of scrubbing in bytes per second and group, and of comparing rows in bytes of a member per second and node; zero: off.
     pub scrub_bytes_per_second: u64,
     /// Engines, each a node with a thread of its own.
     pub shards: u8,
@@ -101,7 +101,7 @@ impl Fabric {
     }
 
     /// What the node is run with.
-    pub(crate) fn settings(&self) -> FabricSettings {
+    pub(crate) fn settings(&self, row_check_pace: u64) -> FabricSettings {
         FabricSettings {
             me: OwnedBy { node: self.node, incarnation: self.incarnation },
             prefers_local: self.prefers_local,
@@ -109,6 +109,7 @@ impl Fabric {
             copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
             move_granules: node::limits::MOVE_GRANULES,
             fold_after: Some(replication::limits::FOLD_AFTER),
+            row_check_pace,
             copy_tail_percent: self.copy_tail_percent,
             start_patience: self.patience(replication::limits::START_PATIENCE),
             former_grants: self.patience(replication::limits::GRANT),

@@ -22,6 +22,7 @@ mod play;
 mod rebuilding;
 mod register;
 mod rollback;
+mod row_checks;
 mod scenes;
 mod stand_ins;
 mod summary;

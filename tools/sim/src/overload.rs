@@ -81,6 +81,7 @@ fn fabric() -> FabricSettings {
         copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
         move_granules: node::limits::MOVE_GRANULES,
         fold_after: Some(replication::limits::FOLD_AFTER),
+        row_check_pace: 0,
         copy_tail_percent: node::limits::COPY_TAIL_PERCENT,
         start_patience: Duration::ZERO,
         former_grants: Duration::ZERO,

@@ -278,6 +278,7 @@ const MUTANTS_NOTICED: &[(replication::Rule, u64, &str)] = &[
     (replication::Rule::RestoreNothingHeld, 3, "parity=2 folds=2000 stand-ins=1000 double-losses"),
     (replication::Rule::EvenBeforeChange, 2, "parity=4 folds=200"),
     (replication::Rule::RemakeHeld, 3, "parity=2 folds=200"),
+    (replication::Rule::CheckApart, 1, "parity=2 checks=8192"),
     (replication::Rule::PassCopied, 9, "parity=2 moving=402"),
     (replication::Rule::PassApart, 1, "parity=2 moving=402"),
     (replication::Rule::FollowInGranule, 5, "parity=2 moving=402"),
@@ -285,6 +286,25 @@ const MUTANTS_NOTICED: &[(replication::Rule, u64, &str)] = &[
     (replication::Rule::CopyApart, 5, "parity=2 moving=402"),
     (replication::Rule::CopyAnew, 1, "parity=2 moving=402"),
 ];
+
+/// Owners find rows whose parity does not agree, and mend them; nothing disagrees before. In the first seed one place stayed without a whole
+/// set of members, and the rows of the other were never compared.
+#[test]
+fn rows_that_disagree_are_found_and_mended() {
+    let (mut compared, mut mended) = (0, 0);
+    for (seed, features) in [
+        (6, "parity=2 folds=200 checks=1024 disagreements=3"),
+        (1, "parity=2 folds=200 checks=1024 disagreements=3"),
+        (6, "parity=3 folds=200 checks=1024 disagreements=3"),
+        (1, "parity=4 folds=200 checks=1024 disagreements=3"),
+    ] {
+        let summary = cluster::run_pinned(Play::Drawn, seed, of_hosts(features), None)
+            .unwrap_or_else(|why| panic!("seed {seed} with {features}: {why}"));
+        compared += summary.rows_checked;
+        mended += summary.rows_mended;
+    }
+    assert!(compared > 1000 && mended >= 4, "{compared} rows compared, {mended} mended");
+}
 
 /// What hosts kept and components promised is enough to go on from, and each rule of it is needed.
 #[test]

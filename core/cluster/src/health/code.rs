@@ -27,6 +27,8 @@ pub enum Code {
     MoveStuck,
     /// The move of the disk into another layout has been paused for long.
     MovePaused,
+    /// Parity of the disk did not agree with its data.
+    RowsDisagree,
     /// A host is away.
     HostAway,
     /// A host is suspect.
@@ -126,7 +128,7 @@ impl fmt::Display for Group {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 38] = [
+    pub const ALL: [Code; 39] = [
         Code::DiskInaccessible,
         Code::DiskReduced,
         Code::DiskDeleting,
@@ -138,6 +140,7 @@ impl Code {
         Code::DomainsShared,
         Code::MoveStuck,
         Code::MovePaused,
+        Code::RowsDisagree,
         Code::HostAway,
         Code::HostSuspect,
         Code::LinkDown,
@@ -181,6 +184,7 @@ impl Code {
             Code::DomainsShared => "domains.shared",
             Code::MoveStuck => "move.stuck",
             Code::MovePaused => "move.paused",
+            Code::RowsDisagree => "rows.disagree",
             Code::HostAway => "host.away",
             Code::HostSuspect => "host.suspect",
             Code::LinkDown => "link.down",
@@ -229,7 +233,8 @@ impl Code {
             | Code::PlacementDebt
             | Code::DomainsShared
             | Code::MoveStuck
-            | Code::MovePaused => Group::Data,
+            | Code::MovePaused
+            | Code::RowsDisagree => Group::Data,
             Code::HostAway | Code::HostSuspect | Code::LinkDown => Group::Network,
             Code::HostMaintenance
             | Code::DirectoryUnreachable

@@ -35,9 +35,39 @@ pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Findi
                 shared(view, around, disk, &sharing, found);
                 debts(view, disk, around, &moves, found);
                 moving(view, around, disk, found);
+                disagreeing(view, disk, found);
             }
         }
     }
+}
+
+/// Parity that did not agree with the data was written again, but a fault caused it: of a device that lost a write in spite of its flush, of
+/// memory, or of the software.
+fn disagreeing(view: &View, disk: &DiskRecord, found: &mut Vec<Finding>) {
+    let Some(checks) = view.owners.get(&disk.id).map(|owner| owner.row_checks) else { return };
+    if checks.disagreeing == 0 {
+        return;
+    }
+    let rows = |count: u64| if count == 1 { "1 row".to_owned() } else { format!("{count} rows") };
+    found.push(Finding {
+        code: Code::RowsDisagree,
+        severity: Severity::Warning,
+        subject: Subject::Disk(disk.id),
+        cause: format!(
+            "the parity of {} of {} did not agree with the data since its owner began; {} mended",
+            rows(checks.disagreeing),
+            disk.name,
+            match checks.mended {
+                1 => "1 was".to_owned(),
+                mended => format!("{mended} were"),
+            }
+        ),
+        remedy: format!(
+            "see `drystone events --kind rows.disagreed` for the devices of {}; replace a device that is named again and again, and report \
+             it where none is",
+            disk.name
+        ),
+    });
 }
 
 fn presence(view: &View, around: &Surroundings<'_>, disk: &DiskRecord, found: &mut Vec<Finding>) {

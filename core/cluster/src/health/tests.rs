@@ -461,6 +461,16 @@ fn a_data_directory_that_cannot_be_written() {
     });
 }
 
+/// Parity that did not agree was written again, and nobody heard of the fault behind it.
+#[test]
+fn parity_that_did_not_agree_with_its_data_is_told() {
+    check(Code::RowsDisagree, "the parity of 2 rows of disk1 did not agree with the data", |view| {
+        let checks = replication::owner::RowCheckState { disagreeing: 2, mended: 1, ..Default::default() };
+        let owner = owner_state(view.disk(1), &[]);
+        view.owners.insert(DiskId(1), replication::owner::OwnerState { row_checks: checks, ..owner });
+    });
+}
+
 fn damaged(count: u64, unread: u64) -> crate::host::DamagedDevice {
     let (id, name) = (DeviceId(101), "/dev/sdb".to_owned());
     crate::host::DamagedDevice { id, name, damaged_blocks: count, read_errors: unread }

@@ -8,7 +8,7 @@ use super::Group;
 use super::hold::check_layer;
 use crate::held::PROMOTED_LAYER;
 use crate::index::{Dirty, Newest};
-use crate::io::{Completion, ComponentKey, Event, GroupError, Op, Output};
+use crate::io::{Completion, ComponentKey, Event, GroupError, Output};
 use crate::limits;
 use crate::read::{BlockLocation, BlockRange, Mismatch, ReadState, RunRead};
 use crate::requests::Purpose;
@@ -29,17 +29,17 @@ enum Unknown {
 }
 
 impl Group {
-    pub(super) fn read(&mut self, op: Op, range: BlockRange, verify: bool, out: &mut Vec<Output>) {
-        let BlockRange { component, part, layer, block, count } = range;
+    pub(super) fn read(&mut self, read: ReadState, out: &mut Vec<Output>) {
+        let BlockRange { component, part, layer, block, count } = read.range();
         check_layer(layer);
         assert!(
             count >= 1 && block as usize + count as usize <= BLOCKS_PER_EXTENT,
             "a read lies within its part"
         );
         if let Err(error) = self.check_component(component, part) {
-            return out.push(Output::Done { op, result: Err(error) });
+            return out.push(Output::Done { op: read.op(), result: Err(error) });
         }
-        let key = self.reads.begin(ReadState::new(op, range, verify));
+        let key = self.reads.begin(read);
         self.start_read(key, out);
     }
 
@@ -56,6 +56,10 @@ impl Group {
             Err(Unknown::NeedsPage { member, page }) => {
                 return self.need_page(member, page, PageWaiter::Read(key), out);
             }
+        }
+        if self.reads[key].is_of_checksums() {
+            let checksums = locations.iter().map(|location| location.checksum()).collect();
+            return self.end_read(key, Ok(Completion::Checksums(checksums)), out);
         }
         if !self.reads[key].plan(&locations, &self.index, &self.pool, self.log.blocks()) {
             self.index.give_back(64);

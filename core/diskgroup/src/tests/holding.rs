@@ -564,3 +564,29 @@ fn windows_name_layers() {
         layers = layers.crash();
     }
 }
+
+/// Of data in the log and at rest, of holes and of blocks that a row write covers; layers of copies do not count.
+#[test]
+fn checksums_of_the_content_are_told_without_a_read() {
+    let mut layers = Layers::new();
+    let of = |fill: u8| Some(base::checksum::crc32c(&[fill; BLOCK_SIZE as usize]));
+    let told = |layers: &mut Layers| {
+        let (op, component) = (Op(7), layers.component);
+        let input = Input::Checksums { op, component, part: 0, block: 0, count: 4 };
+        let (now, mut out) = (base::Instant(layers.bench.now), Vec::new());
+        layers.bench.group.step(now, input, &mut out);
+        match &out[..] {
+            [crate::Output::Done { result: Ok(Completion::Checksums(checksums)), .. }] => checksums.clone(),
+            other => panic!("only an answer comes: {other:?}"),
+        }
+    };
+    assert_eq!(told(&mut layers), [None; 4], "nothing was written");
+    layers.put(at(0, 0, 3), 1, 1).expect("there is room");
+    layers.put(at(1, 0, 1), 2, 2).expect("there is room");
+    layers.put(at(ROW_LAYER, 1, 1), 3, 3).expect("there is room");
+    assert_eq!(told(&mut layers), [of(1), of(3), of(1), None]);
+    layers.trim(at(0, 2, 1), 4).expect("there is room");
+    assert_eq!(told(&mut layers), [of(1), of(3), None, None]);
+    layers.drain();
+    assert_eq!(told(&mut layers), [of(1), of(3), None, None], "at rest");
+}

@@ -124,6 +124,7 @@ impl Gathers {
         match store {
             Store::Write { part, .. } | Store::Trim { part, .. } => of_it.filter(|one| one == part).collect(),
             Store::Read { .. } | Store::Allocation { .. } | Store::Changed { .. } => Vec::new(),
+            Store::Checksums { .. } => Vec::new(),
             Store::Settle { .. } | Store::Forget { .. } => Vec::new(),
             Store::Promote { part, .. } => of_it.filter(|one| one == part).collect(),
             Store::Held { .. }

@@ -192,6 +192,7 @@ impl Node {
                         (ownership.version, ownership.roster) = (version, roster.clone());
                     }
                 }
+                self.fabric.schedule.set_checking(disk, false);
                 self.drop_mover(disk, out);
                 if end == End::Passed && self.is_mine(disk) {
                     out.push(Output::Fabric(FabricOutput::Owner { disk: id, event }));
@@ -209,6 +210,7 @@ impl Node {
             Event::Left { .. } | Event::Joined { .. } | Event::StandsIn { .. } => {}
             Event::RestoreBegan { .. } | Event::Diverged { .. } => {}
             Event::ResyncBegan { .. } | Event::ResyncFailed { .. } | Event::Repaired { .. } => {}
+            Event::RowDisagrees { .. } | Event::RowsChecked { .. } => {}
         }
         out.push(Output::Fabric(FabricOutput::Owner { disk: id, event }));
     }
@@ -276,11 +278,15 @@ impl Node {
             let fabric = &mut self.fabric;
             let owner = self.disks.get_mut(disk).and_then(|disk| disk.ownership.owner.as_mut());
             let Some(owner) = owner else { continue };
+            let pace = self.shares.of_groups.scrub.of(fabric.settings.row_check_pace);
+            let least = u64::from(fabric.settings.row_check_pace > 0);
+            owner.set_row_check_pace((pace / fabric.schedule.checking()).max(least));
             owner.advance(now, &fabric.leases, &mut fabric.said_by_owner);
             if owner.has_waiting_reads() {
                 fabric.schedule.await_lease(disk);
             }
             let is_copying = owner.wants_pace();
+            fabric.schedule.set_checking(disk, owner.checks_rows());
             // An alarm for now would be handled in this very loop.
             if let Some(at) = owner.wake_at() {
                 fabric.schedule.arm(disk, at.max(Instant(now.0 + 1)));

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 pub(crate) struct Schedule {
     /// Disks whose owner has something to copy.
     copying: BTreeSet<u32>,
+    /// Disks whose owner compares rows.
+    checking: BTreeSet<u32>,
     /// Disks whose owner is to be advanced now; some several times.
     touched: BinaryHeap<Reverse<u32>>,
     /// Disks whose owner has reads that wait for a lease.
@@ -77,6 +79,19 @@ impl Schedule {
             true => self.copying.insert(disk),
             false => self.copying.remove(&disk),
         };
+    }
+
+    /// Whether the owner of a disk compares rows.
+    pub(crate) fn set_checking(&mut self, disk: u32, is_checking: bool) {
+        match is_checking {
+            true => self.checking.insert(disk),
+            false => self.checking.remove(&disk),
+        };
+    }
+
+    /// How many owners share the pace of comparing rows, at least one.
+    pub(crate) fn checking(&self) -> u64 {
+        self.checking.len().max(1) as u64
     }
 
     /// The disks whose owner had something to copy when it was advanced last, in the order of their keys.

@@ -2,7 +2,9 @@
 
 use super::gather::Taken;
 use super::survey::Survey;
-use super::translate::{ends_of, entry, fit_into_answer, held, origin, part_of, record, refusal, versions};
+use super::translate::{
+    checksums_of_products, ends_of, entry, fit_into_answer, held, origin, part_of, record, refusal, versions,
+};
 use crate::interface::{FabricOutput, GroupKey, Output, Token};
 use crate::node::{Node, Waiter};
 use base::units::BLOCKS_PER_EXTENT;
@@ -123,6 +125,15 @@ impl Node {
                 let ranges = [LayerRange { layer, block, count, through }].into_iter().collect();
                 self.ask(group, waiter, |op| Input::Promote { op, component: key, part, ranges }, out);
             }
+            Store::Checksums { part, block, count, coefficient: 1 } => {
+                let ask = |op| Input::Checksums { op, component: key, part, block, count };
+                self.ask(group, waiter, ask, out);
+            }
+            Store::Checksums { part, block, count, coefficient } => {
+                let read =
+                    |op| Input::Read { op, component: key, part, layer: 0, block, count, verify: true };
+                self.ask(group, Waiter::Products { op, group, coefficient }, read, out);
+            }
             Store::Delete => self.ask(group, waiter, |op| Input::Delete { op, component: key }, out),
             Store::Create(_) => unreachable!("a component is made where there is none"),
         }
@@ -214,12 +225,29 @@ impl Node {
         let stored = match result {
             Ok(Completion::Done | Completion::Component(_)) => Stored::Done { congestion },
             Ok(Completion::Data(pieces, checksums)) => Stored::Data { pieces, checksums },
+            Ok(Completion::Checksums(checksums)) => Stored::Checksums(checksums),
             Ok(Completion::Changed { parts, next }) => {
                 Stored::Changed { parts: parts.into_iter().map(versions).collect(), next }
             }
             Err(error) => Stored::Failed(refusal(error)),
         };
         self.stored(op, stored);
+    }
+
+    /// Blocks were read whose products' checksums are asked for.
+    pub(crate) fn products_stored(
+        &mut self,
+        op: StoreOp,
+        group: GroupKey,
+        coefficient: u8,
+        result: Result<Completion, GroupError>,
+    ) {
+        match result {
+            Ok(Completion::Data(pieces, _)) => {
+                self.stored(op, Stored::Checksums(checksums_of_products(&pieces, coefficient)));
+            }
+            result => self.group_stored(op, group, result),
+        }
     }
 
     /// A store for a component of this node: a slice of a copy waits for the others, anything else goes to the group.

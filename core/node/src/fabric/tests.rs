@@ -23,6 +23,7 @@ fn among_two() -> (Node, BTreeMap<NodeId, u64>) {
         copy_blocks_max: replication::limits::COPY_BLOCKS_MAX,
         move_granules: crate::limits::MOVE_GRANULES,
         fold_after: Some(replication::limits::FOLD_AFTER),
+        row_check_pace: 0,
         copy_tail_percent: crate::limits::COPY_TAIL_PERCENT,
         start_patience: Duration::ZERO,
         former_grants: Duration::ZERO,

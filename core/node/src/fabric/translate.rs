@@ -1,5 +1,8 @@
 //! Translates between the types of the wire and those of disk groups.
 
+use base::checksum::crc32c;
+use base::request::{Piece, Pieces};
+use base::units::BLOCK_SIZE;
 use diskgroup::format::page::ComponentRecord;
 use diskgroup::{
     Completion, ComponentKey, Group, GroupError, HeldBlocks, LayerRange, LayerRanges, Origin, ROW_LAYER,
@@ -146,13 +149,34 @@ pub(crate) fn refusal(error: GroupError) -> Refusal {
     }
 }
 
+/// The checksum of each block times a coefficient, in the field of the parity; none in a hole.
+pub(crate) fn checksums_of_products(pieces: &Pieces, coefficient: u8) -> Vec<Option<u32>> {
+    let mut checksums = Vec::new();
+    let mut product = [0u8; BLOCK_SIZE as usize];
+    for piece in pieces {
+        match piece {
+            Piece::Hole(len) => {
+                checksums.extend(std::iter::repeat_n(None, (u64::from(*len) / BLOCK_SIZE) as usize));
+            }
+            Piece::Bytes(buffer) => {
+                for block in buffer.chunks_exact(BLOCK_SIZE as usize) {
+                    product.fill(0);
+                    layout::code::add(&mut product, block, coefficient);
+                    checksums.push(Some(crc32c(&product)));
+                }
+            }
+        }
+    }
+    checksums
+}
+
 /// The part that a store concerns, if any.
 pub(crate) fn part_of(store: &Store) -> Option<u32> {
     match store {
         Store::Write { part, .. } | Store::Trim { part, .. } | Store::Read { part, .. } => Some(*part),
         Store::State | Store::Promise { .. } | Store::Settle { .. } | Store::Forget { .. } => None,
         Store::Allocation { part, count } => Some(part.saturating_add(u32::from(*count) - 1)),
-        Store::Promote { part, .. } => Some(*part),
+        Store::Promote { part, .. } | Store::Checksums { part, .. } => Some(*part),
         Store::Held { .. } | Store::Changed { .. } | Store::Create(_) | Store::Update(_) | Store::Delete => {
             None
         }

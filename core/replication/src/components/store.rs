@@ -106,6 +106,17 @@ pub enum Store {
         /// Up to this id.
         through: WriteId,
     },
+    /// Tell the checksums of blocks of the content, or of their products.
+    Checksums {
+        /// Which MiB of the component.
+        part: u32,
+        /// First block.
+        block: u16,
+        /// Blocks.
+        count: u16,
+        /// What each byte is multiplied with before its checksum is computed; with 1 nothing is read.
+        coefficient: u8,
+    },
     /// Make the component.
     Create(NewComponent),
     /// Replace its record.
@@ -161,6 +172,8 @@ pub enum Stored {
         /// Where to go on.
         next: Option<u32>,
     },
+    /// The CRC-32C of each block; `None` in a hole.
+    Checksums(Vec<Option<u32>>),
     /// It is not done.
     Failed(Refusal),
 }

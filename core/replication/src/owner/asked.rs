@@ -7,6 +7,7 @@ use super::fold::FoldWork;
 use super::interface::Lost;
 use super::member::{At, Opened};
 use super::resync::Listing;
+use super::row_check::RowCheckWork;
 use super::work::{Key, ReadWork, StatusWork};
 use base::Instant;
 use base::request::StatusRun;
@@ -95,6 +96,16 @@ pub(crate) enum Asked {
         at: At,
         unit: u8,
     },
+    /// Which parts the member has anything of, to compare rows.
+    RowParts {
+        at: At,
+        attempt: u32,
+    },
+    /// To take parity that was made anew because it did not agree with the data.
+    RowMend {
+        check: Key<RowCheckWork>,
+        at: At,
+    },
     Close,
     /// It was for something that waits for it no more.
     GivenUp(At),
@@ -108,6 +119,7 @@ pub(crate) enum Step {
     CopyRead { work: Key<CopyWork>, at: At },
     CopyWrite { work: Key<CopyWork> },
     Gather { gather: u32, at: At },
+    RowCheck { check: Key<RowCheckWork>, at: At, source: u8 },
 }
 
 impl Asked {
@@ -124,7 +136,8 @@ impl Asked {
             Asked::Step(Step::Read { at, .. } | Step::Status { at, .. } | Step::CopyRead { at, .. }) => {
                 Some(*at)
             }
-            Asked::Step(Step::Gather { at, .. }) => Some(*at),
+            Asked::Step(Step::Gather { at, .. } | Step::RowCheck { at, .. }) => Some(*at),
+            Asked::RowParts { at, .. } | Asked::RowMend { at, .. } => Some(*at),
             // A write of a copy is found by its work.
             Asked::Step(Step::CopyWrite { .. }) | Asked::Settle | Asked::Close => None,
         }
@@ -175,6 +188,14 @@ pub(crate) fn opened(answer: Result<Answer, Lost>) -> Result<Opened, Unanswered>
 pub(crate) fn data(answer: Result<Answer, Lost>) -> Result<Data, Unanswered> {
     match answer? {
         Answer::Data { pieces, checksums } => Ok(Data { pieces, checksums }),
+        other => Err(other.into()),
+    }
+}
+
+/// The answer to a question about checksums.
+pub(crate) fn checksums(answer: Result<Answer, Lost>) -> Result<Vec<Option<u32>>, Unanswered> {
+    match answer? {
+        Answer::Checksums(checksums) => Ok(checksums),
         other => Err(other.into()),
     }
 }

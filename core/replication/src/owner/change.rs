@@ -75,6 +75,7 @@ impl Owner {
             Work::Status(key) => self.reads_waiting.push_back(Reader::Status(key)),
             Work::Copy(key) => self.begin_copy(key),
             Work::Fold(key) => self.begin_fold(key),
+            Work::RowCheck(key) => self.begin_row_check(key),
         }
     }
 

@@ -8,6 +8,7 @@ use super::columns::Held;
 use super::fold::{FoldWork, Of, Source};
 use super::member::Member;
 use super::place::Place;
+use super::row_check::{self, by_block};
 use super::rows::{bytes_in, row_of};
 use base::units::BLOCK_SIZE;
 use base::{Buffer, Pool};
@@ -141,6 +142,21 @@ impl FoldWork {
             }
         }
         Some(sums)
+    }
+
+    /// Whether the checksums of the new parity follow from those of what was read. What was decoded has none.
+    pub(crate) fn is_proven(&self, place: &Place, units: &[(u8, u8)], parity: &[SmallVec<[u32; 2]>]) -> bool {
+        let code = place.code.expect("it has parity");
+        let mut of: [Option<Vec<Option<u32>>>; UNITS_MAX] = Default::default();
+        for source in &self.sources {
+            let Of::Newest(unit) = source.of else { continue };
+            of[usize::from(code.position(self.row(), Unit::Data(unit)))] = source.data.as_ref().map(by_block);
+        }
+        units.iter().zip(parity).filter(|((unit, _), _)| *unit == 0).all(|(_, checksums)| {
+            let position = usize::from(code.position(self.row(), Unit::Parity(0)));
+            of[position] = Some(checksums.iter().copied().map(Some).collect());
+            row_check::is_proven(code, self.now, &of)
+        })
     }
 
     /// The newest version of a data unit that nobody holds, from what the parity counts.

@@ -23,6 +23,7 @@ use base::checksum::crc32c;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 use base::{Instant, WriteId};
 use layout::Unit;
+use smallvec::SmallVec;
 use wire::{Answer, HeldRange, Refusal, Request, layer};
 
 impl Owner {
@@ -267,12 +268,16 @@ impl Owner {
         if units.is_empty() {
             return self.promote_folded(key); // Those that held copies count no more.
         }
+        let checksums: Vec<SmallVec<[u32; 2]>> =
+            sums.iter().map(|sum| sum.chunks_exact(BLOCK_SIZE as usize).map(crc32c).collect()).collect();
+        if !fold.is_proven(state, &units, &checksums) {
+            return self.end_fold(key, Err(FoldFailure::Damaged)); // Memory fails, or the sum is wrong.
+        }
         let id = state.held.through(range.part);
         let fold = &mut self.works.folds[key];
         (fold.sources, fold.outstanding) = (Vec::new(), units.len() as u8);
-        for ((_, member), sum) in units.into_iter().zip(sums) {
+        for (((_, member), sum), checksums) in units.into_iter().zip(sums).zip(checksums) {
             let at = At { place, member };
-            let checksums = sum.chunks_exact(BLOCK_SIZE as usize).map(crc32c).collect();
             let data = smallvec::smallvec![sum];
             let request = self.copy_of_data(at, id, (range.part, range.block), data, checksums);
             let node = self.member(at).node;
@@ -456,6 +461,7 @@ impl Owner {
     pub(crate) fn fail_folds(&mut self, at: At) {
         let is_of_fold = |asked: &Asked| {
             matches!(asked, Asked::FoldRead { .. } | Asked::FoldWrite { .. } | Asked::FoldPromote { .. })
+                || matches!(asked, Asked::RowMend { .. })
         };
         let asks =
             self.asks.iter().filter(|(_, one)| one.asked.member() == Some(at) && is_of_fold(&one.asked));
@@ -463,7 +469,10 @@ impl Owner {
         for index in asks {
             let asked = std::mem::replace(&mut self.asks[index].asked, Asked::GivenUp(at));
             self.member_mut(at).late += 1;
-            self.fold_answered(asked, Err(Lost));
+            match asked {
+                Asked::RowMend { check, .. } => self.row_mended(check, false),
+                asked => self.fold_answered(asked, Err(Lost)),
+            }
         }
     }
 

@@ -404,6 +404,26 @@ pub enum Event {
         /// Why.
         why: LeftBecause,
     },
+    /// Parity of a row did not agree with the data. It is made anew from them.
+    RowDisagrees {
+        /// The component whose parity it is; of two parity units that do not agree the first.
+        component: ComponentId,
+        /// Which MiB of it.
+        part: u32,
+        /// Blocks that do not agree.
+        blocks: u16,
+        /// The component with a data unit that two parity units imply to be another one, both the same.
+        implied: Option<ComponentId>,
+    },
+    /// All rows of the disk were compared with their parity, as far as that could be done.
+    RowsChecked {
+        /// Rows that were compared.
+        rows: u64,
+        /// Of these, rows whose parity did not agree.
+        disagreeing: u64,
+        /// Rows that were passed over.
+        skipped: u64,
+    },
     /// A damaged range was written again from another component.
     Repaired {
         /// Where it was damaged.
@@ -509,4 +529,21 @@ pub struct OwnerState {
     pub held_blocks: u64,
     /// Blocks of parity that were made to count such changes.
     pub folded_blocks: u64,
+    /// What comparing rows has found.
+    pub row_checks: RowCheckState,
+}
+
+/// What an owner tells of the rows that it compares with one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RowCheckState {
+    /// Rows whose parity was compared with their data.
+    pub checked: u64,
+    /// Of these, rows whose parity did not agree.
+    pub disagreeing: u64,
+    /// Of those, rows whose parity was made anew.
+    pub mended: u64,
+    /// Rows that were passed over, because they were changed all the time or a member could not tell.
+    pub skipped: u64,
+    /// How long ago the last pass over all rows ended.
+    pub passed_ago: Option<Duration>,
 }

@@ -7,7 +7,8 @@
 use super::Owner;
 use super::asked::{Asked, Unanswered};
 use super::data::Data;
-use super::gather::{Found, Gather, GatherFailure, GatherFor};
+use super::found::Found;
+use super::gather::{Gather, GatherFailure, GatherFor};
 use super::happened::Known;
 use super::interface::{End, Event, LeftBecause, LinkChange, Output, Phase};
 use super::member::{At, CountedAs, Member, Opened, OutAs, Wish};

@@ -61,9 +61,10 @@ impl Owner {
             Asked::FoldRead { at, .. } | Asked::FoldWrite { at, .. } | Asked::FoldPromote { at, .. } => {
                 Some(*at)
             }
+            Asked::RowMend { at, .. } => Some(*at),
             Asked::Step(Step::CopyWrite { work }) => Some(self.works.copies[*work].target),
             Asked::Step(Step::Read { .. } | Step::Status { .. } | Step::CopyRead { .. }) => None,
-            Asked::Step(Step::Gather { .. }) => None,
+            Asked::Step(Step::Gather { .. } | Step::RowCheck { .. }) | Asked::RowParts { .. } => None,
             Asked::RollRead { .. } | Asked::Open(_) | Asked::Settle | Asked::Changed { .. } => None,
             Asked::Held { .. }
             | Asked::Doubtful { .. }
@@ -142,6 +143,7 @@ impl Owner {
                 Step::CopyRead { work, at } => self.copy_read(work, at, Err(Unanswered::Lost)),
                 Step::CopyWrite { work } => self.copy_written(work, Err(Unanswered::Lost)),
                 Step::Gather { gather, at } => self.gather_answered(gather, at, Err(Unanswered::Lost)),
+                Step::RowCheck { check, .. } => self.row_check_failed(check),
             }
         }
     }
@@ -160,11 +162,13 @@ impl Owner {
         let Asked::Step(step) = one.asked else { return None };
         let (at, is_read) = match step {
             Step::Read { at, .. } | Step::Status { at, .. } | Step::CopyRead { at, .. } => (at, true),
-            Step::Gather { at, .. } => (at, true),
+            Step::Gather { at, .. } | Step::RowCheck { at, .. } => (at, true),
             Step::CopyWrite { work } => (self.works.copies[work].target, false),
         };
         let is_late = is_read && one.since + self.read_patience(at) <= self.now;
-        let is_given_up = !self.member(at).is_open() || (is_late && self.has_other_prompt(at));
+        // A check can wait, and what guests change in its range waits for it.
+        let can_wait = matches!(step, Step::RowCheck { .. }) || self.has_other_prompt(at);
+        let is_given_up = !self.member(at).is_open() || (is_late && can_wait);
         is_given_up.then_some((step, at))
     }
 

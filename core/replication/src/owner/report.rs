@@ -35,6 +35,7 @@ impl Owner {
             repaired_blocks: self.repaired_blocks,
             held_blocks: self.places.iter().map(|place| place.held.blocks()).sum(),
             folded_blocks: self.folded_blocks,
+            row_checks: self.row_check_state(),
         }
     }
 

@@ -7,10 +7,12 @@
 use super::Owner;
 use super::fold::FoldFailure;
 use super::fold_plan::positions_of;
-use super::gather::{Found, Gather, GatherFailure, GatherFor};
+use super::found::Found;
+use super::gather::{Gather, GatherFailure, GatherFor};
 use super::interface::{Failure, Payload};
 use super::member_set::MemberSet;
 use super::place::Place;
+use super::row_check::{self, by_block, by_block_of};
 use super::rows::{Sent, row_of};
 use super::work::{ChangeStage, ChangeWork, Key};
 use crate::locks::Range;
@@ -114,6 +116,8 @@ impl Owner {
 
     fn rows_known(&mut self, key: Key<ChangeWork>, rows: Rows, target: Target) {
         match rows.computed(target, &self.settings.pool) {
+            // Memory fails, or the sum is wrong: such parity would be found when it is needed.
+            Some(sent) if !rows.is_proven(&sent) => self.end_change_work(key, Err(Failure::Damaged)),
             Some(sent) => self.change_ready(key, sent),
             None => {
                 self.works.changes[key].stage =
@@ -158,6 +162,15 @@ impl Rows {
             Target::Data(unit) => self.one_unit(unit, &mut sent, pool)?,
         }
         Some(Sent::Each(sent))
+    }
+
+    /// Whether the checksums of the first parity unit follow from those of the data units.
+    fn is_proven(&self, sent: &Sent) -> bool {
+        let of_position = |position: usize| match sent.to(position as u8) {
+            Payload::Trim { count: 0 } => self.others.as_ref()?.get(position as u8).map(by_block),
+            payload => Some(by_block_of(payload)),
+        };
+        row_check::is_proven(self.code, self.range, &std::array::from_fn(of_position))
     }
 
     /// The members of the unit and of the parity get what is written; the parity follows later.

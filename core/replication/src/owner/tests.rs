@@ -4,6 +4,7 @@ mod catching_up;
 mod hearing;
 mod marks;
 mod no_room;
+mod row_checks;
 
 use super::member::At;
 use super::*;
@@ -52,6 +53,8 @@ struct Bench {
     listings: BTreeMap<ComponentId, Vec<wire::PartVersions>>,
     /// Parts that one listing looks through.
     listing_parts: u32,
+    /// Bytes that fill blocks of part 0 of components; all others are zeroes.
+    fills: BTreeMap<(u64, u16), u8>,
     /// Whether what is read is not allocated.
     reads_holes: bool,
     /// Watermarks that came with writes, and to whom.
@@ -114,6 +117,7 @@ impl Bench {
             windows: BTreeMap::new(),
             listings: BTreeMap::new(),
             listing_parts: u32::MAX,
+            fills: BTreeMap::new(),
             reads_holes: false,
             told: Vec::new(),
             numbers: Vec::new(),
@@ -185,9 +189,12 @@ impl Bench {
                 let entries = self.windows.get(component).cloned().unwrap_or_default();
                 (component, "open", Answer::Opened { watermark, entries })
             }
-            Request::Read { component, count, .. } => {
+            Request::Read { component, block, count, .. } => {
                 let len = usize::from(*count) * BLOCK_SIZE as usize;
-                let data = base::Pool::new(1 << 20).take_zeroed(len).expect("there is room");
+                let mut data = base::Pool::new(1 << 20).take_zeroed(len).expect("there is room");
+                for (at, bytes) in (*block..).zip(data.bytes_mut().chunks_mut(BLOCK_SIZE as usize)) {
+                    bytes.fill(self.fills.get(&(component.0, at)).copied().unwrap_or_default());
+                }
                 let checksums = data.chunks(BLOCK_SIZE as usize).map(base::checksum::crc32c).collect();
                 let (hole, data) =
                     (base::request::Piece::Hole(len as u32), base::request::Piece::Bytes(data));
@@ -202,13 +209,24 @@ impl Bench {
                 parts.retain(|one| (*from_part..end).contains(&one.part));
                 (component, "changed", Answer::Changed { parts, next })
             }
+            Request::Checksums { component, block, count, coefficient, .. } => {
+                let of_block = |block: u16| {
+                    let fill = self.fills.get(&(component.0, block))?;
+                    let product = layout::code::product(*fill, *coefficient);
+                    Some(base::checksum::crc32c(&[product; BLOCK_SIZE as usize]))
+                };
+                (component, "checksums", Answer::Checksums((*block..block + count).map(of_block).collect()))
+            }
             Request::Settle { component, .. } => (component, "settle", Answer::Done { congestion: 0 }),
             Request::Promote { component, .. } => (component, "promote", Answer::Done { congestion: 0 }),
             Request::Close { component, .. } => (component, "close", Answer::Done { congestion: 0 }),
             Request::Write { component, .. } if self.full.contains(component) => {
                 (component, "refused", Answer::Refused(Refusal::NoSpace))
             }
-            Request::Write { component, watermark, kind, .. } => {
+            Request::Write { component, watermark, kind, block, data, .. } => {
+                for (at, bytes) in (*block..).zip(data[0].chunks(BLOCK_SIZE as usize)) {
+                    self.fills.extend((bytes[0] != 0).then_some(((component.0, at), bytes[0])));
+                }
                 if matches!(kind, wire::EntryKind::Guest(_)) {
                     self.told.push((*component, *watermark));
                 }

@@ -9,6 +9,7 @@ use super::happened::Known;
 use super::interface::{Payload, Token};
 use super::member::At;
 use super::member_set::MemberSet;
+use super::row_check::RowCheckWork;
 use super::rows::{Sent, layer_of};
 use crate::locks::{LockKey, Range};
 use base::request::Pieces;
@@ -116,6 +117,7 @@ pub(crate) enum Work {
     Status(Key<StatusWork>),
     Copy(Key<CopyWork>),
     Fold(Key<FoldWork>),
+    RowCheck(Key<RowCheckWork>),
 }
 
 /// Something that needs leases, or a component that can be read from.
@@ -204,6 +206,7 @@ pub(crate) struct Works {
     pub(crate) statuses: Table<StatusWork>,
     pub(crate) copies: Table<CopyWork>,
     pub(crate) folds: Table<FoldWork>,
+    pub(crate) row_checks: Table<RowCheckWork>,
 }
 
 impl Works {
@@ -225,6 +228,14 @@ impl Works {
 
     pub(crate) fn add_fold(&mut self, work: FoldWork) -> Key<FoldWork> {
         add(&mut self.all, &mut self.folds, work, Work::Fold)
+    }
+
+    pub(crate) fn add_row_check(&mut self, work: RowCheckWork) -> Key<RowCheckWork> {
+        add(&mut self.all, &mut self.row_checks, work, Work::RowCheck)
+    }
+
+    pub(crate) fn remove_row_check(&mut self, key: Key<RowCheckWork>) -> (LockKey, RowCheckWork) {
+        remove(&mut self.all, &mut self.row_checks, key)
     }
 
     pub(crate) fn remove_fold(&mut self, key: Key<FoldWork>) -> (LockKey, FoldWork) {
@@ -261,7 +272,7 @@ impl Works {
             },
             Work::Read(key) => Some(self.reads[key].token),
             Work::Status(key) => Some(self.statuses[key].token),
-            Work::Copy(_) | Work::Fold(_) => None,
+            Work::Copy(_) | Work::Fold(_) | Work::RowCheck(_) => None,
         })
     }
 
@@ -272,7 +283,9 @@ impl Works {
                 && (read.damaged.contains(at.member)
                     || read.mends.iter().any(|(member, _)| *member == at.member))
         };
-        self.reads.iter().any(is_of_read) || self.copies.iter().any(|copy| copy.names(at))
+        self.reads.iter().any(is_of_read)
+            || self.copies.iter().any(|copy| copy.names(at))
+            || self.row_checks.iter().any(|check| check.item.place == at.place)
     }
 
     #[cfg(test)]

@@ -136,7 +136,7 @@ fn guest_request() -> impl Strategy<Value = GuestRequest> {
 
 fn small_request() -> impl Strategy<Value = Request> {
     let numbers = (any::<u64>(), any::<u128>(), any::<u32>(), write_id(), any::<u32>(), any::<bool>());
-    (0..11, numbers).prop_map(|(kind, (component, disk, epoch, id, from_part, stable))| {
+    (0..12, numbers).prop_map(|(kind, (component, disk, epoch, id, from_part, stable))| {
         let (component, disk) = (ComponentId(component), DiskId(disk));
         match kind {
             0 => Request::Heartbeat,
@@ -154,6 +154,14 @@ fn small_request() -> impl Strategy<Value = Request> {
                 block: 3,
                 count: 1 + from_part as u16 % 200,
                 through: id,
+            },
+            10 => Request::Checksums {
+                component,
+                epoch,
+                part: from_part % 1000,
+                block: 3,
+                count: 1 + from_part as u16 % 200,
+                coefficient: 1 + (from_part % 255) as u8,
             },
             7 => Request::Allocation { component, epoch, part: from_part / 2, count: 1 + epoch as u16 % 128 },
             _ => Request::Yield { disk },
@@ -294,6 +302,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         allocation(),
         guest_outcome(),
         refusal().prop_map(Answer::Refused),
+        vec(prop::option::of(any::<u32>()), 1..=256).prop_map(Answer::Checksums),
         (any::<u64>(), any::<u32>())
             .prop_map(|(component, epoch)| Answer::Revoke { component: ComponentId(component), epoch }),
     ]

@@ -143,6 +143,7 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
             "promote",
             Request::Promote { component, epoch, part: 0x0200_0000 | part, block: 9, count: 4, through: id },
         ),
+        ("checksums", Request::Checksums { component, epoch, part, block: 16, count: 240, coefficient: 8 }),
     ]
 }
 
@@ -211,5 +212,6 @@ pub(crate) fn answers(pool: &Pool) -> Vec<(&'static str, Answer)> {
         ("revoke", Answer::Revoke { component: COMPONENT, epoch: EPOCH }),
         ("allocation", Answer::Allocation(allocation)),
         ("held", Answer::Held { ranges: held, next: Some(PART + 1) }),
+        ("checksums", Answer::Checksums(vec![Some(0xd1d2_d3d4), None, None, Some(0xd5d6_d7d8)])),
     ]
 }

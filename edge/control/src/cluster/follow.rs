@@ -7,7 +7,7 @@ use crate::directory::shared::{Change, Changes, Outcome};
 use crate::events::Kind;
 use crate::limits::{DIRECTORY_RETRY, HOST_RECORD_PERIOD};
 use ::cluster::{DiskState, NodeRecord};
-use base::{DiskId, NodeId};
+use base::{ComponentId, DiskId, NodeId};
 use engine::{ClusterCommand, Command, EngineError, Notice, Order};
 use failure::Failure;
 use replication::owner::{Committed, End, Event};
@@ -105,6 +105,10 @@ impl Cluster {
                     self.arrived(disk, ticket, (visitor, has_lock));
                 }
                 Notice::Left { disk, ticket } => self.left(disk, ticket),
+                // As of a round of scrubbing, the log alone tells of it.
+                Notice::Owner { disk, event: event @ Event::RowsChecked { .. }, .. } => {
+                    tracing::info!("disk {disk}: {}", blocks_text(&event, |component| component.to_string()));
+                }
                 Notice::Owner { disk, event, at } => self.log_event(disk, &event, at),
                 Notice::Commit { shard, disk, number, expected, roster } => {
                     let cluster = Arc::clone(&self);
@@ -260,8 +264,8 @@ impl Cluster {
             Event::ResyncFailed { component, why } => {
                 format!("{} cannot be brought up to date: {why}", whose(*component))
             }
-            Event::Repaired { component, blocks } => {
-                format!("{blocks} damaged blocks of {} were written again", whose(*component))
+            Event::Repaired { .. } | Event::RowDisagrees { .. } | Event::RowsChecked { .. } => {
+                blocks_text(event, whose)
             }
         };
         self.events.disk(kind_of(event), &disk, text);
@@ -360,6 +364,32 @@ pub(super) fn nodes_of(view: &View) -> Vec<(NodeId, SocketAddr)> {
     view.hosts.values().flat_map(|known| &known.host.record.nodes).filter_map(address).collect()
 }
 
+/// What is told of blocks that were written again, and of rows that were compared.
+fn blocks_text(event: &Event, whose: impl Fn(ComponentId) -> String) -> String {
+    match event {
+        Event::Repaired { component, blocks } => {
+            format!("{blocks} damaged blocks of {} were written again", whose(*component))
+        }
+        Event::RowDisagrees { component, part, blocks, implied } => {
+            let blocks = if *blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
+            let implied = implied.map_or_else(String::new, |implied| {
+                let whose = whose(implied);
+                format!("; both parity units imply other data on {whose}: its device may have lost a write")
+            });
+            let whose = whose(*component);
+            format!(
+                "{blocks} of parity on {whose}, in its MiB {part}, did not agree with the data; they are written again from the data{implied}"
+            )
+        }
+        Event::RowsChecked { rows, disagreeing, skipped } => {
+            format!(
+                "{rows} rows compared with their parity, {disagreeing} did not agree, {skipped} were passed over"
+            )
+        }
+        _ => unreachable!("it is about no blocks"),
+    }
+}
+
 fn kind_of(event: &Event) -> Kind {
     match event {
         Event::Serving { .. } => Kind::DiskServed,
@@ -371,5 +401,7 @@ fn kind_of(event: &Event) -> Kind {
         Event::RestoreBegan { .. } | Event::ResyncBegan { .. } => Kind::ResyncBegan,
         Event::ResyncFailed { .. } => Kind::ResyncFailed,
         Event::Repaired { .. } => Kind::CopyRepaired,
+        Event::RowDisagrees { .. } => Kind::RowsDisagreed,
+        Event::RowsChecked { .. } => unreachable!("it is told to the log alone"),
     }
 }

@@ -9,12 +9,13 @@ use ::cluster::{Hindrance, Pace, copied_and_left};
 use api::client::Client;
 use api::types::{
     LimitView, LocalView, MemberView, OwnerMoveView, PaceView, PeerCountersView, ReplicationView, ResyncView,
+    RowChecksView,
 };
 use base::{ComponentId, DiskId, HostId};
 use engine::{ClusterState, MoveState, Trouble};
 use failure::{Code, Failure};
 use replication::Standing;
-use replication::owner::{LeftBecause, MemberState, OwnerState, Phase};
+use replication::owner::{LeftBecause, MemberState, OwnerState, Phase, RowCheckState};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -123,6 +124,8 @@ impl Cluster {
             let used = whole.filter_map(|one| state.components.get(&one.component)).map(|one| one.used_bytes);
             copied_and_left(member, size, used.max())
         };
+        let record = view.disks.get(&id).map(|disk| &disk.record.roster);
+        let has_rows = record.is_some_and(|record| record.members.iter().any(|one| one.rows.is_some()));
         ReplicationView {
             disk: id.to_string(),
             phase: phase_text(owner.phase).to_owned(),
@@ -132,6 +135,7 @@ impl Cluster {
             repaired_blocks: owner.repaired_blocks,
             held_blocks: owner.held_blocks,
             folded_blocks: owner.folded_blocks,
+            row_checks: has_rows.then(|| row_checks_view(&owner.row_checks)),
             limit: self.limit_view(id, state),
             moving: self.owner_move_view(id, state),
             members: owner.members.iter().map(|one| self.member_view(one, copied_and_left(one))).collect(),
@@ -273,8 +277,30 @@ pub(super) fn owner_state(view: &View, told: &ReplicationView) -> Option<(DiskId
         repaired_blocks: told.repaired_blocks,
         held_blocks: told.held_blocks,
         folded_blocks: told.folded_blocks,
+        row_checks: told.row_checks.as_ref().map(row_checks_of).unwrap_or_default(),
     };
     Some((id, state))
+}
+
+fn row_checks_view(state: &RowCheckState) -> RowChecksView {
+    let RowCheckState { checked, disagreeing, mended, skipped, passed_ago } = *state;
+    RowChecksView {
+        checked_rows: checked,
+        disagreeing_rows: disagreeing,
+        mended_rows: mended,
+        skipped_rows: skipped,
+        passed_seconds: passed_ago.map(|ago| ago.as_secs()),
+    }
+}
+
+fn row_checks_of(told: &RowChecksView) -> RowCheckState {
+    RowCheckState {
+        checked: told.checked_rows,
+        disagreeing: told.disagreeing_rows,
+        mended: told.mended_rows,
+        skipped: told.skipped_rows,
+        passed_ago: told.passed_seconds.map(Duration::from_secs),
+    }
 }
 
 /// What keeps the move of a disk that is owned here from going on: a component that is missing before what the last attempt met.

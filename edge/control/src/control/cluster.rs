@@ -9,7 +9,8 @@ use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use ::cluster::{Claim, Compliance, Condition, DeviceState, Holder};
 use api::types::{
     AllowedView, AttachedView, ComplianceView, CopyView, HostSummary, LimitView, LocalView, MemberView,
-    MoveView, RebuildDirectory, RebuildView, ReplicationView, ResyncView, ResyncsView, VersionsView,
+    MoveView, RebuildDirectory, RebuildView, ReplicationView, ResyncView, ResyncsView, RowChecksView,
+    VersionsView,
 };
 use base::units::format_bytes;
 use base::{ComponentId, DiskId, HostId, NodeId};
@@ -244,6 +245,11 @@ impl Gathered {
     /// What the limits of a disk do, as its owner says.
     pub(super) fn limit(&self, id: DiskId) -> Option<LimitView> {
         self.owner(id)?.limit.clone()
+    }
+
+    /// What comparing the rows of a disk has found, as its owner says.
+    pub(super) fn row_checks(&self, id: DiskId) -> Option<RowChecksView> {
+        self.owner(id)?.row_checks.clone()
     }
 
     /// Where guests of a disk read, in words.

@@ -140,6 +140,7 @@ impl Control {
             clients: state.map_or_else(Vec::new, |state| state.clients.iter().map(client_view).collect()),
             figures: self.figures(&entry, &gathered.state),
             limit: gathered.limit(record.id),
+            row_checks: gathered.row_checks(record.id),
             reads_from: gathered.reads_from(record.id, record.policy.read_locality),
             warnings: Vec::new(),
         })

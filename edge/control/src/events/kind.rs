@@ -51,6 +51,8 @@ pub enum Kind {
     CopyDeleted,
     /// Damaged blocks of a copy were written again.
     CopyRepaired,
+    /// Parity of a disk did not agree with its data.
+    RowsDisagreed,
     /// A copy is being brought up to date.
     ResyncBegan,
     /// It cannot be.
@@ -95,7 +97,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 43] = [
+    pub const ALL: [Kind; 44] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -119,6 +121,7 @@ impl Kind {
         Kind::CopyCalledOff,
         Kind::CopyDeleted,
         Kind::CopyRepaired,
+        Kind::RowsDisagreed,
         Kind::ResyncBegan,
         Kind::ResyncFailed,
         Kind::StandIn,
@@ -167,6 +170,7 @@ impl Kind {
             Kind::CopyCalledOff => "copy.called_off",
             Kind::CopyDeleted => "copy.deleted",
             Kind::CopyRepaired => "copy.repaired",
+            Kind::RowsDisagreed => "rows.disagreed",
             Kind::ResyncBegan => "resync.began",
             Kind::ResyncFailed => "resync.failed",
             Kind::StandIn => "stand_in.changed",
@@ -196,6 +200,7 @@ impl Kind {
             self,
             Kind::CopyLeft
                 | Kind::CopyRepaired
+                | Kind::RowsDisagreed
                 | Kind::ResyncFailed
                 | Kind::DirectoryAway
                 | Kind::HealthFound

@@ -5,7 +5,7 @@
 
 use crate::control::{Control, NamedLocal};
 use ::cluster::{Code, Holder};
-use api::types::{HealthView, HostSummary, HostView, LimitView, MoveView};
+use api::types::{HealthView, HostSummary, HostView, LimitView, MoveView, RowChecksView};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
@@ -293,6 +293,23 @@ fn add_cluster(snapshot: &mut Snapshot, named: &NamedLocal) {
         ] {
             snapshot.add(name, help, &disk, Value::Counter(value));
         }
+        owned.row_checks.iter().for_each(|checks| add_row_checks(snapshot, &disk, checks));
+    }
+}
+
+/// What comparing the rows of a disk has found that this host owns.
+fn add_row_checks(snapshot: &mut Snapshot, disk: &[(&'static str, &str)], checks: &RowChecksView) {
+    for (name, help, value) in [
+        ("disk_rows_checked", "Rows whose parity was compared with their data", checks.checked_rows),
+        ("disk_rows_disagreeing", "Rows whose parity did not agree with their data", checks.disagreeing_rows),
+        ("disk_rows_mended", "Rows whose parity was written again", checks.mended_rows),
+        ("disk_rows_skipped", "Rows that were passed over when rows were compared", checks.skipped_rows),
+    ] {
+        snapshot.add(name, help, disk, Value::Counter(value));
+    }
+    if let Some(seconds) = checks.passed_seconds {
+        let help = "Seconds since the last pass over all rows ended";
+        snapshot.add("disk_rows_passed_seconds", help, disk, Value::Gauge(seconds as f64));
     }
 }
 

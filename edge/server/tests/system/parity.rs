@@ -1,8 +1,8 @@
 //! Disks of rows with parity on real hosts: RAID-5 on three and on four, RAID-6 on six. Hosts are killed under a load that verifies.
 
-use super::cluster::{Cluster, assert_verified, verified_load};
+use super::cluster::{Cluster, SECONDS, assert_verified, verified_load};
 use super::repair::stamped;
-use super::tools::{run, said};
+use super::tools::{run, said, wait_for};
 use base::units::MIB;
 
 const KIB: u64 = 1024;
@@ -169,4 +169,41 @@ fn a_policy_of_rows_that_the_hosts_cannot_meet_is_refused_with_the_way_out() {
     assert!(told.contains("failures_to_tolerate=1 or 2"), "{told}");
     let holders = cluster.with_parity("web", "24MiB", RAID5);
     assert_eq!(holders, ["a", "b", "c"], "2+1");
+}
+
+/// The owner compares the rows of both codes with their parity, P by checksums and Q by checksums of products, and finds nothing: also of
+/// what was written in pieces, trimmed, and folded.
+#[test]
+fn rows_are_compared_with_their_parity_while_they_are_written() {
+    let cluster = Cluster::start(6);
+    for (name, policy) in [("five", RAID5), ("six", RAID6)] {
+        cluster.with_parity(name, "24MiB", policy);
+        let mut client = cluster.attach("a", name);
+        for number in 0..300 {
+            client.write(number * 76 * KIB, &stamped(number)).expect("it writes");
+        }
+        client.write(8 * MIB, &vec![7; 3 * MIB as usize]).expect("it writes");
+        client.trim(9 * MIB, MIB as u32).expect("it trims");
+        drop(client);
+        let checked = wait_for("a pass over all rows ends", SECONDS, || {
+            let checks = cluster.json("a", &["disk", "show", name])["row_checks"].clone();
+            let is_over = checks["passed_seconds"].is_u64() && checks["checked_rows"].as_u64() > Some(50);
+            is_over.then_some(checks)
+        });
+        assert_eq!(
+            (&checked["disagreeing_rows"], &checked["skipped_rows"]),
+            (&0.into(), &0.into()),
+            "{name}"
+        );
+        let shown = said(&cluster.cli("a", &["disk", "show", name]));
+        assert!(shown.contains("checked, 0 disagreed (0 mended), 0 skipped; last pass ended"), "{shown}");
+    }
+    let socket = cluster.path("a").join("d/api.sock");
+    let socket = socket.to_str().expect("a path of letters");
+    let metrics = run("curl", &["-sS", "--unix-socket", socket, "http://localhost/metrics"]);
+    for name in ["drystone_disk_rows_checked_total", "drystone_disk_rows_disagreeing_total"] {
+        assert!(metrics.contains(name), "{name} is missing");
+    }
+    let health = cluster.json("a", &["health"]);
+    assert!(!health.to_string().contains("rows.disagree"), "{health}");
 }

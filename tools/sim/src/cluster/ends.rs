@@ -72,7 +72,7 @@ impl World {
     }
 
     /// What a host says of the disks that it owns or uses.
-    fn states_of(&self, host: &super::host::Host) -> Vec<node::OwnershipState> {
+    pub(crate) fn states_of(&self, host: &super::host::Host) -> Vec<node::OwnershipState> {
         let Some(node) = &host.node else { return Vec::new() };
         let states = self.directory.disks().into_iter().filter_map(|disk| node.ownership(disk));
         states.filter(|state| state.owner.is_some() || state.is_used || state.held > 0).collect()

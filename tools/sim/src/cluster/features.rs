@@ -24,6 +24,8 @@ const LIMITS: u64 = 0x11a1_7500_0000_0001;
 /// See `SCENES`.
 const MOVING: u64 = 0x3073_1600_0000_0001;
 /// See `SCENES`.
+const CHECKS: u64 = 0xc4ec_5000_0000_0001;
+/// See `SCENES`.
 const WATCHERS: u64 = 0x1a57_3042_d500_0000;
 
 /// What a run has beside its plan. None of them by default: a pinned scenario names all that it has, and a feature that is new
@@ -56,6 +58,10 @@ pub struct Features {
     pub parity: u64,
     /// For how many milliseconds small changes of rows are held before their parity is computed; 0: not at all.
     pub folds: u64,
+    /// MiB of a member that owners compare with the others of its rows in a second; 0: none.
+    pub checks: u64,
+    /// Rows that are made to disagree once all is quiet, to be found and mended.
+    pub disagreements: u64,
     /// How often the move of a disk into another layout turns or pauses, in the same way; 0: disks have one layout. It also says which
     /// layout the other one is.
     pub moving: u64,
@@ -104,6 +110,7 @@ impl Features {
         let mut watchers = Random::new(seed ^ WATCHERS);
         let mut moving = Random::new(seed ^ MOVING);
         let mut parity = Random::new(seed ^ PARITY);
+        let mut checks = Random::new(seed ^ CHECKS);
         let features = Features {
             scene,
             stand_ins,
@@ -117,6 +124,8 @@ impl Features {
             large_copies: (11..=14).contains(&(seed % 16)),
             parity: if parity.chance(1, 4) { parity.range(2..5) } else { 0 },
             folds: [0, 20, 200, 2000][parity.below(4) as usize],
+            checks: [0, 64, 1024, 1024][checks.below(4) as usize],
+            disagreements: checks.below(4),
             moving: if moving.chance(1, 5) { moving.range(50..1500) } else { 0 },
         };
         (features, Streams { scenes, computing, hangs, deafness, spoils, limits, moving, watchers })
@@ -135,7 +144,7 @@ fn draw_stand_ins(random: &mut Random) -> (u64, bool) {
 impl fmt::Display for Features {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Features { scene, stand_ins, double_losses, busy, hangs, deaf, spoils, limits, .. } = *self;
-        let Features { watchers, large_copies, parity, folds, moving, .. } = *self;
+        let Features { watchers, large_copies, parity, folds, checks, disagreements, moving, .. } = *self;
         let flags = [
             ("late-joins", scene == Some(Scene::LateJoins)),
             ("shaky-openings", scene == Some(Scene::ShakyOpenings)),
@@ -151,6 +160,8 @@ impl fmt::Display for Features {
             ("spoils", spoils),
             ("parity", parity),
             ("folds", folds),
+            ("checks", checks),
+            ("disagreements", disagreements),
             ("limits", limits),
             ("moving", moving),
         ];
@@ -186,6 +197,8 @@ impl FromStr for Features {
                 "spoils" => features.spoils = rate()?,
                 "parity" => features.parity = rate()?,
                 "folds" => features.folds = rate()?,
+                "checks" => features.checks = rate()?,
+                "disagreements" => features.disagreements = rate()?,
                 "limits" => features.limits = rate()?,
                 "moving" => features.moving = rate()?,
                 "watchers" => features.watchers = true,

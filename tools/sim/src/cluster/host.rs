@@ -127,12 +127,13 @@ impl Host {
         peers: &[NodeId],
         disks: &[(DiskSpec, (u64, Roster))],
         removed: Option<Rule>,
-        (prefers_local, copy_blocks_max, move_granule, start_patience, fold_after): (
+        (prefers_local, copy_blocks_max, move_granule, start_patience, fold_after, row_check_pace): (
             bool,
             u16,
             u64,
             Duration,
             Option<Duration>,
+            u64,
         ),
     ) -> Vec<Output> {
         self.incarnation += 1;
@@ -146,6 +147,7 @@ impl Host {
             copy_blocks_max,
             move_granules: move_granule..=move_granule,
             fold_after,
+            row_check_pace,
             copy_tail_percent: COPY_TAIL_PERCENT,
             start_patience,
             former_grants: replication::limits::GRANT,

@@ -84,6 +84,10 @@ pub struct Plan {
     pub other: Option<(Shape, u64)>,
     /// For how long small changes of rows are held before their parity is computed.
     pub fold_after: Option<Duration>,
+    /// Bytes of a member that owners compare with the others of its rows in a second; 0: none.
+    pub row_check_pace: u64,
+    /// Rows that are made to disagree once all is quiet.
+    pub disagreements: u64,
     /// Hosts that hear nothing of others and of the directory for a while, and are heard by all.
     pub deaf: u64,
     /// Whether clocks run at different speeds.
@@ -357,6 +361,8 @@ impl Plan {
         let codes = Code::ALL.into_iter();
         self.code = codes.into_iter().find(|code| u64::from(code.data()) == features.parity);
         self.fold_after = (features.folds > 0).then(|| Duration::from_millis(features.folds));
+        self.row_check_pace = features.checks << 20;
+        self.disagreements = if features.checks > 0 { features.disagreements } else { 0 };
         if let Some(code) = self.code {
             let more = self.hosts - self.copies;
             self.copies = u64::from(code.members());

@@ -51,6 +51,10 @@ pub struct Summary {
     pub rules_changed: u64,
     /// Moves into another layout, or back, that came to their end.
     pub moved_over: u64,
+    /// Rows of which owners compared the parity with the data, in passes that came to their end.
+    pub rows_checked: u64,
+    /// Rows that were made to disagree, and were found and mended.
+    pub rows_mended: u64,
     /// Requests that waited for a limit as it changed.
     pub held_back: u64,
     /// The longest that a guest's request took while faults came and went, in nanoseconds.
@@ -83,6 +87,8 @@ impl Summary {
         self.rules_changed += other.rules_changed;
         self.moved_over += other.moved_over;
         self.held_back += other.held_back;
+        self.rows_checked += other.rows_checked;
+        self.rows_mended += other.rows_mended;
         self.longest_ns = self.longest_ns.max(other.longest_ns);
     }
 }
@@ -93,7 +99,7 @@ impl std::fmt::Display for Summary {
             f,
             "{} events, {} requests, {} take-overs, {} changes rolled forward, {} components left ({} hung) and {} joined \
              ({} MiB copied), {} came and {} went, {} stood in, {} places restored, {} bad sectors, {} ranges repaired, {} directories \
-             set back, {} components diverged",
+             set back, {} components diverged, {} rows compared and {} mended",
             self.events,
             self.answered,
             self.take_overs,
@@ -109,7 +115,9 @@ impl std::fmt::Display for Summary {
             self.bad_sectors,
             self.repaired,
             self.rolled_back,
-            self.diverged
+            self.diverged,
+            self.rows_checked,
+            self.rows_mended
         )
     }
 }

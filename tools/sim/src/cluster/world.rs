@@ -9,6 +9,7 @@ use super::network::Network;
 use super::plan::{MS, Plan};
 use super::rebuilding::{RebuildEvent, Rebuilding};
 use super::rollback::{Rollback, RollbackEvent};
+use super::row_checks::{ROWS, SpoiledRow};
 use super::scenes::SceneEvent;
 use super::stand_ins::{StandInEvent, StandIns};
 use super::summary::Summary;
@@ -202,6 +203,9 @@ pub struct World {
     pub(crate) rebuilding: Rebuilding,
     /// A directory that is set back.
     pub(crate) rollback: Rollback,
+    /// Rows that were made to disagree and were not found yet.
+    pub(crate) spoiled_rows: Vec<SpoiledRow>,
+    pub(crate) row_draws: Random,
     pub(crate) summary: Summary,
     pub(crate) verbose: bool,
     pub(crate) failure: Option<String>,
@@ -227,6 +231,7 @@ impl World {
         let mut world = World::with_plan(plan, random, removed);
         (world.hangs, world.deafness, world.spoils) = (streams.hangs, streams.deafness, streams.spoils);
         (world.limits, world.moving) = (streams.limits, streams.moving);
+        world.row_draws = Random::new(seed ^ ROWS);
         world.watchers = Watchers::new(features.watchers.then_some(streams.watchers));
         if features.large_copies {
             world.copy_blocks_max = COPY_BLOCKS_MAX;
@@ -293,6 +298,8 @@ impl World {
             watchers: Watchers::default(),
             rebuilding: Rebuilding::default(),
             rollback: Rollback::default(),
+            spoiled_rows: Vec::new(),
+            row_draws: Random::new(0),
             summary: Summary::default(),
             verbose: false,
             failure: None,
@@ -331,6 +338,7 @@ impl World {
         self.settle()?;
         self.read_everything()?;
         self.compare_copies()?;
+        self.make_rows_disagree()?;
         self.summary.answered = self.guests.iter().map(|guest| guest.answered).sum();
         Ok(self.summary)
     }
@@ -618,6 +626,10 @@ impl World {
             }
             OwnerEvent::Ended(End::Diverged) => self.decide_later(disk),
             OwnerEvent::Repaired { .. } => self.summary.repaired += 1,
+            OwnerEvent::RowsChecked { rows, .. } => self.summary.rows_checked += rows,
+            OwnerEvent::RowDisagrees { component, part, implied, .. } => {
+                self.row_disagrees(disk, (component, part), implied);
+            }
             OwnerEvent::Ended(_) | OwnerEvent::ResyncBegan { .. } | OwnerEvent::ResyncFailed { .. } => {}
         }
     }
@@ -710,7 +722,8 @@ impl World {
         let patience = if self.rollback.is_drawn() { START_PATIENCE } else { Duration::ZERO };
         let (now, removed) = (self.now, self.removed);
         let granule = self.plan.other.map_or(base::units::EXTENT_SIZE, |(_, granule)| granule);
-        let local = (self.prefers_local, self.copy_blocks_max, granule, patience, self.plan.fold_after);
+        let rows = (self.plan.fold_after, self.plan.row_check_pace);
+        let local = (self.prefers_local, self.copy_blocks_max, granule, patience, rows.0, rows.1);
         let out = self.hosts[host].start(now, &peers, &disks, removed, local);
         out.into_iter().for_each(|output| self.perform(host, output));
         self.tend_later(host);

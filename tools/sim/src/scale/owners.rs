@@ -206,6 +206,7 @@ impl World {
             repaired_blocks: 0,
             held_blocks: 0,
             folded_blocks: 0,
+            row_checks: Default::default(),
         }
     }
 }

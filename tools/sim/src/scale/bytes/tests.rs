@@ -128,6 +128,7 @@ fn owner() -> OwnerState {
         repaired_blocks: 0,
         held_blocks: 0,
         folded_blocks: 0,
+        row_checks: Default::default(),
     }
 }
 
