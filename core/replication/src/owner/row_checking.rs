@@ -326,10 +326,16 @@ impl Owner {
         let blocks = looked.rows.len() as u64 * BLOCKS_PER_REGION as u64;
         self.rest_row_checks((blocks * BLOCK_SIZE).max(limits::ROW_CHECK_BYTES_MIN));
         let is_last = item.parity + 1 == code.parity();
-        for row in looked.rows.iter().rev().filter(|row| !looked.disagreeing.contains(row)) {
-            match is_last {
-                true => self.row_checks.state.checked += 1,
-                false => self.row_checks.items.push_front(item.row(*row, item.parity + 1)),
+        let agrees = |row: &u16| !looked.disagreeing.contains(row);
+        match is_last {
+            true => {
+                self.row_checks.state.checked += looked.rows.iter().filter(|row| agrees(row)).count() as u64;
+            }
+            // Also of rows of which nothing was found: the next parity unit may have a block all the same.
+            false => {
+                for row in item.rows().collect::<Vec<u16>>().into_iter().rev().filter(agrees) {
+                    self.row_checks.items.push_front(item.row(row, item.parity + 1));
+                }
             }
         }
         let Some((first, others)) = looked.disagreeing.split_first() else {

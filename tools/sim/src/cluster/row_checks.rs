@@ -10,7 +10,7 @@ use base::{ComponentId, DiskId, Random, WriteId};
 use layout::Unit;
 use node::Token;
 use replication::Standing;
-use wire::{EntryKind, Request};
+use wire::{Answer, EntryKind, Request};
 
 /// See `features`.
 pub(crate) const ROWS: u64 = 0xd15a_9000_0000_0001;
@@ -37,7 +37,7 @@ impl World {
         implied: Option<ComponentId>,
     ) {
         let found = SpoiledRow { disk, part, parity, implied };
-        if let Some(index) = self.spoiled_rows.iter().position(|one| *one == found) {
+        if let Some(index) = self.spoiled_rows.iter().position(|(_, one)| *one == found) {
             self.spoiled_rows.swap_remove(index);
             self.summary.rows_mended += 1;
         } else if !self.may_damage() {
@@ -58,9 +58,13 @@ impl World {
         let deadline = self.now + PATIENCE;
         while !self.spoiled_rows.is_empty() && self.now < deadline {
             self.run_until(self.now + 100 * MS)?;
+            // A member that did not take it has no other content.
+            let inspected = &self.inspected;
+            let is_refused = |token: &u64| matches!(inspected.get(token), Some(Answer::Refused(_)));
+            self.spoiled_rows.retain(|(token, _)| !is_refused(token));
         }
         match self.spoiled_rows.first() {
-            Some(row) => {
+            Some((_, row)) => {
                 let states: Vec<_> = self.hosts.iter().map(|host| self.states_of(host)).collect();
                 Err(format!("a row that disagrees was not found: {row:?}; {states:?}"))
             }
@@ -124,10 +128,9 @@ impl World {
         };
         self.say(|| format!("unit of {:?} in row {row} is made another one", chosen.component));
         rows.push(name);
-        self.spoiled_rows.push(SpoiledRow { disk, part, parity, implied });
+        let token = u64::MAX - number;
+        self.spoiled_rows.push((token, SpoiledRow { disk, part, parity, implied }));
         let node = chosen.node;
-        self.with_node(host, |one, now, out| {
-            one.ask_component(now, Token(u64::MAX - number), node, request, out)
-        });
+        self.with_node(host, |one, now, out| one.ask_component(now, Token(token), node, request, out));
     }
 }

@@ -204,7 +204,7 @@ pub struct World {
     /// A directory that is set back.
     pub(crate) rollback: Rollback,
     /// Rows that were made to disagree and were not found yet.
-    pub(crate) spoiled_rows: Vec<SpoiledRow>,
+    pub(crate) spoiled_rows: Vec<(u64, SpoiledRow)>,
     pub(crate) row_draws: Random,
     pub(crate) summary: Summary,
     pub(crate) verbose: bool,
