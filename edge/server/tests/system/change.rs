@@ -61,6 +61,7 @@ fn a_disk_is_changed_from_a_host_that_does_not_own_it_under_load() {
     cluster.wait_for_owner("web", user);
     client.write(48 * MIB, &stamped(1)).expect("it writes");
     let load = verified_load(&cluster.uri(user, "web"), 12);
+    cluster.wait_for_load(user, "web"); // By a name that the disk has for a moment still.
     cluster.json(third, &["disk", "rename", "web", "site"]);
     let taken = cluster.cli(other, &["disk", "create", "site", "1GiB"]);
     assert_eq!(taken.status.code(), Some(5), "{}", said(&taken));
