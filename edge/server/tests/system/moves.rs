@@ -445,6 +445,11 @@ fn a_scattered_disk_takes_no_more_than_was_told_for_one() {
     cluster.json("a", &["disk", "create", "web", "384MiB", "--policy", "default,stripes=1", "--share"]);
     let mut client = cluster.attach_soon("a", "web");
     (0..128).for_each(|part| client.write(part * 3 * MIB, &stamped(part)).expect("it writes"));
+    // A host that has just started is not reckoned with before it was heard.
+    wait_for("all hosts are reckoned with", SECONDS, || {
+        let told = cluster.json("a", &["what-if", "set-policy", "web", "default,stripes=1,method=parity"]);
+        (told["move_rooms"].as_array().map(Vec::len) == Some(4)).then_some(())
+    });
     let peaks = cluster.move_and_sample("web", "method=parity", "RAID-5 3+1");
     assert_eq!(peaks.len(), 4, "all devices get something");
     for Peak { device, scattered, real, .. } in &peaks {
