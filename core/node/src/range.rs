@@ -7,7 +7,6 @@ use base::request::{Buffers, Request};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use layout::{Layout, Span, Target};
 use smallvec::SmallVec;
-use std::ops::Range;
 
 /// A run of a disk's bytes that the owner reads or changes at once.
 #[derive(Debug, Clone, Copy)]
@@ -25,9 +24,12 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
-    /// Whether it lies within one of some ranges of the disk.
-    pub(crate) fn is_within(&self, ranges: &[Range<u64>]) -> bool {
-        ranges.iter().any(|one| one.start <= self.disk_offset && self.disk_offset + self.len <= one.end)
+    /// The bytes of the disk that a block of its components stands for.
+    pub(crate) fn bytes_of_column(&self, layout: &Layout) -> u64 {
+        match (self.target, layout.place_code(usize::from(self.place))) {
+            (Some(Target::Rows), Some(code)) => u64::from(code.data()) * BLOCK_SIZE,
+            _ => BLOCK_SIZE,
+        }
     }
 }
 

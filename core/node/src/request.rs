@@ -505,28 +505,26 @@ impl Node {
     fn write_range(&mut self, key: u32, offset: u64, data: &Buffers) {
         let disk = self.requests[key as usize].disk;
         let len = pieces::len(data);
-        let happened = self.happened_on_a_side(key, offset..offset + len);
-        self.note_followers(key, offset..offset + len, &happened, Some(data));
-        for span in self.stretches(disk, offset, len, Aim::Change) {
-            if span.is_within(&happened) {
-                continue;
+        for range in self.still_to_do(key, offset..offset + len) {
+            let len = range.end - range.start;
+            let data = cut(data, (range.start - offset) as usize, len as usize);
+            self.note_followers(key, range.clone(), Some(&data));
+            for span in self.stretches(disk, range.start, len, Aim::Change) {
+                let data = cut(&data, (span.disk_offset - range.start) as usize, span.len as usize);
+                let checksums = checksums(&data);
+                self.change_by_owner(key, span, owner::Payload::Write { data, checksums });
             }
-            let data = cut(data, (span.disk_offset - offset) as usize, span.len as usize);
-            let checksums = checksums(&data);
-            self.change_by_owner(key, span, owner::Payload::Write { data, checksums });
         }
     }
 
     fn trim_range(&mut self, key: u32, offset: u64, len: u64) {
         let disk = self.requests[key as usize].disk;
-        let happened = self.happened_on_a_side(key, offset..offset + len);
-        self.note_followers(key, offset..offset + len, &happened, None);
-        for span in self.stretches(disk, offset, len, Aim::Change) {
-            if span.is_within(&happened) {
-                continue;
+        for range in self.still_to_do(key, offset..offset + len) {
+            self.note_followers(key, range.clone(), None);
+            for span in self.stretches(disk, range.start, range.end - range.start, Aim::Change) {
+                let count = (span.len / BLOCK_SIZE) as u16;
+                self.change_by_owner(key, span, owner::Payload::Trim { count });
             }
-            let count = (span.len / BLOCK_SIZE) as u16;
-            self.change_by_owner(key, span, owner::Payload::Trim { count });
         }
     }
 

@@ -53,7 +53,7 @@ pub(crate) use asked::Asked;
 use asked::{Question, Step};
 use base::{ComponentId, DiskId, Instant, NodeId, WriteId};
 use gather::Gather;
-use happened::{Happened, Known};
+use happened::Happened;
 use in_flights::InFlight;
 pub use interface::{
     Ask, Committed, End, Event, Failure, Input, Leases, LeftBecause, LinkChange, Lost, MemberState, Output,
@@ -359,8 +359,7 @@ impl Owner {
                 Phase::Serving,
                 Input::Change { token, place, part, block, target, tag, is_forwarded, payload },
             ) => {
-                let change = Known { tag, place, part, block };
-                self.change((token, is_forwarded), change, target, payload);
+                self.change((token, is_forwarded), tag, (place, part, block), target, payload);
             }
             (Phase::Serving, Input::Read { token, place, part, block, count, unit }) => {
                 self.read(token, place, Range { part, block, count }, unit, leases);

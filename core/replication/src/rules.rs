@@ -70,6 +70,9 @@ pub enum Rule {
     RestoreNothingVoid,
     /// An absent member of rows restores a disk only where it holds no small change that the others have folded without it (design 0040).
     RestoreNothingHeld,
+    /// A restore gives nobody the number of a change of rows whose range nobody there tells: an active member that is away may tell it,
+    /// if it is back before the restore has ended (design 0040).
+    MarkOnlyKnown,
     /// A resync undoes changes of the component that may be void before it lets the component forget them (design 0013).
     UndoVoidFirst,
     /// Word that a process has ended does not count against one that was started on its node later (design 0015).
@@ -140,7 +143,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 64] = [
+    pub const ALL: [Rule; 65] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -173,6 +176,7 @@ impl Rule {
         Rule::ReadUnderStandInLeases,
         Rule::RestoreNothingVoid,
         Rule::RestoreNothingHeld,
+        Rule::MarkOnlyKnown,
         Rule::UndoVoidFirst,
         Rule::ReadBlockByBlock,
         Rule::CopyBlockByBlock,

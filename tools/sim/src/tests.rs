@@ -148,7 +148,7 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
         ),
         (
             1288,
-            "shaky-openings double-losses watchers stand-ins=1000 parity=3 moving=1021",
+            "shaky-openings watchers parity=3 moving=1021",
             "what only a barrier held back was not told to be decided, and filled the logs that the barrier waited for",
         ),
         (
@@ -170,6 +170,16 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
             1928,
             "hangs=330 folds=20 limits=569 moving=178",
             "two disks waited for room in logs that each had filled with row writes for the other",
+        ),
+        (
+            20580,
+            "busy watchers large-copies hangs=300 deaf=200 parity=2 checks=1024 limits=600 moving=901",
+            "of a write over the boundary of a move the first piece had happened, and all of it was taken to have, when it was submitted again",
+        ),
+        (
+            11549,
+            "late-joins double-losses busy watchers large-copies stand-ins=1000 deaf=200 spoils=200 parity=3 folds=200 checks=1024",
+            "a restore that came to nothing gave a member the bare number of a change that it had a part in, as one that was away could tell",
         ),
     ];
     for (seed, features, story) in stories {
@@ -281,6 +291,11 @@ const MUTANTS_NOTICED: &[(replication::Rule, u64, &str)] = &[
     (replication::Rule::FoldBeforeDecoding, 11, "parity=2 folds=200"),
     (replication::Rule::PromoteAfterFold, 2, "parity=2 folds=200"),
     (replication::Rule::RestoreNothingHeld, 3, "parity=2 folds=2000 stand-ins=1000 double-losses"),
+    (
+        replication::Rule::MarkOnlyKnown,
+        11549,
+        "late-joins double-losses busy watchers large-copies stand-ins=1000 deaf=200 spoils=200 parity=3 folds=200 checks=1024",
+    ),
     (replication::Rule::EvenBeforeChange, 2, "parity=4 folds=200"),
     (replication::Rule::RemakeHeld, 3, "parity=2 folds=200"),
     (replication::Rule::CheckApart, 8, "parity=2 checks=8192"),

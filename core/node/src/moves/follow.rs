@@ -5,12 +5,12 @@ use crate::interface::{Output, Trouble};
 use crate::mover::Follower;
 use crate::node::Node;
 use crate::range::{Aim, Stretch, checksums, part_and_block, stretches};
-use crate::request::Requester;
 use base::request::{Buffers, cut};
 use base::units::BLOCK_SIZE;
 use layout::Side;
 use replication::Rule;
 use replication::owner::Payload;
+use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 
 impl Node {
@@ -21,35 +21,22 @@ impl Node {
         ChangedRange { is_apart: change.is_apart || is_in, ..change }
     }
 
-    /// A change of a request that is kept apart is handed to the owner: what of it is in a granule, and has not happened, follows.
-    pub(crate) fn note_followers(
-        &mut self,
-        key: u32,
-        of: Range<u64>,
-        happened: &[Range<u64>],
-        data: Option<&Buffers>,
-    ) {
+    /// A change of a request that is kept apart is handed to the owner: what of it is in a granule follows.
+    pub(crate) fn note_followers(&mut self, key: u32, of: Range<u64>, data: Option<&Buffers>) {
         let state = &self.requests[key as usize];
         if !state.is_apart || !self.fabric.settings.rules.hold(Rule::FollowInGranule) {
             return;
         }
         let Some(mover) = self.disks[state.disk()].mover.as_deref() else { return };
         let Some(granule) = mover.granule() else { return };
-        let end = granule.range.end.min(of.end);
-        let mut at = granule.range.start.max(of.start);
-        let mut followers = Vec::new();
-        let behind = end..end;
-        for gap in happened.iter().chain([&behind]) {
-            let range = at..gap.start.min(end);
-            at = at.max(gap.end);
-            if range.is_empty() {
-                continue;
-            }
-            let place = (range.start - of.start) as usize;
-            let data = data.map(|data| cut(data, place, (range.end - range.start) as usize));
-            followers.push(Follower { number: mover.number, range, data });
+        let range = granule.range.start.max(of.start)..granule.range.end.min(of.end);
+        if range.is_empty() {
+            return;
         }
-        self.requests[key as usize].followers.extend(followers);
+        let place = (range.start - of.start) as usize;
+        let data = data.map(|data| cut(data, place, (range.end - range.start) as usize));
+        let follower = Follower { number: mover.number, range, data };
+        self.requests[key as usize].followers.push(follower);
     }
 
     /// What follows of a request happens on the other side, if that may yet count. Whether anything was begun.
@@ -92,34 +79,33 @@ impl Node {
         true
     }
 
-    /// What of a range of a forwarded request has happened on either side of a disk that moves: a request that is submitted again may have
-    /// been done while the other side was the truth, and what was done was copied since.
-    pub(crate) fn happened_on_a_side(&self, key: u32, range: Range<u64>) -> Vec<Range<u64>> {
+    /// What of a range of a request is still to be done. One that is submitted again may have been done in part, and on either side of a disk
+    /// that moves: what was done was copied since.
+    pub(crate) fn still_to_do(&self, key: u32, range: Range<u64>) -> SmallVec<[Range<u64>; 1]> {
         let state = &self.requests[key as usize];
-        let (disk, tag) = (state.disk(), state.tag);
-        let layout = &self.disks[disk].spec.layout;
-        let is_forwarded = matches!(state.requester, Requester::Peer { .. });
-        let Some(owner) = self.owner(disk).filter(|_| is_forwarded && layout.boundary().is_some()) else {
-            return Vec::new();
+        let tag = state.tag;
+        let Some(owner) = self.owner(state.disk()).filter(|owner| owner.knows(tag)) else {
+            return smallvec![range];
         };
+        let layout = &self.disks[state.disk()].spec.layout;
         let mut found: Vec<Range<u64>> = Vec::new();
-        for side in [Side::Old, Side::New] {
-            stretches(&layout.only(side), range.start, range.end - range.start, Aim::Change, &mut |one| {
+        let sides = match layout.boundary() {
+            Some(_) => &[Side::Old, Side::New][..],
+            None => &[Side::New][..],
+        };
+        for side in sides {
+            stretches(&layout.only(*side), range.start, range.end - range.start, Aim::Change, &mut |one| {
                 let (part, block) = part_and_block(one.offset);
-                if owner.knows(tag, (one.place, part, block)) {
-                    found.push(one.disk_offset..one.disk_offset + one.len);
-                }
+                let wide = one.bytes_of_column(layout);
+                let blocks = block..block + (one.len / wide) as u16;
+                let happened = owner.happened(tag, (one.place, one.target), (part, blocks));
+                found.extend(happened.map(|done| {
+                    let at = |end: u16| one.disk_offset + u64::from(end - block) * wide;
+                    at(done.start)..at(done.end)
+                }));
             });
         }
-        found.sort_by_key(|one| one.start);
-        let mut joined: Vec<Range<u64>> = Vec::new();
-        for one in found {
-            match joined.last_mut().filter(|last| last.end >= one.start) {
-                Some(last) => last.end = last.end.max(one.end),
-                None => joined.push(one),
-            }
-        }
-        joined
+        gaps(range, found)
     }
 
     /// A change did not get onto the other side: the granule starts over.
@@ -129,4 +115,21 @@ impl Node {
             mover.drop_granule(now, Some(trouble));
         }
     }
+}
+
+/// What of a range is in none of some ranges within it.
+fn gaps(range: Range<u64>, mut found: Vec<Range<u64>>) -> SmallVec<[Range<u64>; 1]> {
+    found.sort_by_key(|one| one.start);
+    let mut at = range.start;
+    let mut gaps = SmallVec::new();
+    for one in found {
+        if at < one.start {
+            gaps.push(at..one.start);
+        }
+        at = at.max(one.end);
+    }
+    if at < range.end {
+        gaps.push(at..range.end);
+    }
+    gaps
 }

@@ -8,7 +8,7 @@ use super::interface::{Failure, Input, LeftBecause, Output, Payload, Phase, Repl
 use super::member::{At, OutAs};
 use super::member_set::MemberSet;
 use super::resync::Resync;
-use super::rows::Sent;
+use super::rows::{Sent, layer_of};
 use super::work::{ChangeStage, ChangeWork, Key, Reader, Work};
 use crate::limits;
 use crate::locks::{Hold, LockKey, Range};
@@ -22,11 +22,11 @@ impl Owner {
     pub(crate) fn change(
         &mut self,
         (token, is_forwarded): (Token, bool),
-        change: Known,
+        tag: RequestTag,
+        (place, part, block): (u16, u32, u16),
         target: Option<Target>,
         payload: Payload,
     ) {
-        let Known { tag, place, part, block } = change;
         let state = &self.places[usize::from(place)];
         if target.is_some() != state.code.is_some() {
             // The layout that it was split by is not the one of this record.
@@ -638,9 +638,24 @@ impl Owner {
         self.holds(Rule::ApplyOnce) && self.happened.contains(change)
     }
 
-    /// Whether a part of a request has happened in a place, as it was cut then.
-    pub fn knows(&self, tag: RequestTag, (place, part, block): (u16, u32, u16)) -> bool {
-        self.has_happened(&Known { tag, place, part, block })
+    /// Whether any part of a request is known to have happened.
+    pub fn knows(&self, tag: RequestTag) -> bool {
+        self.holds(Rule::ApplyOnce) && self.happened.of(tag).next().is_some()
+    }
+
+    /// The blocks of a part of a request that are known to have happened in a place, of rows in what of them `target` says. They
+    /// were cut as they are now, or otherwise, if the disk has moved since.
+    pub fn happened(
+        &self,
+        tag: RequestTag,
+        (place, target): (u16, Option<Target>),
+        (part, blocks): (u32, std::ops::Range<u16>),
+    ) -> impl Iterator<Item = std::ops::Range<u16>> {
+        let part = layer::layered(layer_of(target), part);
+        let count = blocks.end - blocks.start;
+        let change = Known { tag, place, part, block: blocks.start, count };
+        let found: SmallVec<[_; 1]> = self.happened.within(&change).collect();
+        found.into_iter()
     }
 
     /// A change of another node's guest has ended. Those of this node's own guests are not submitted to this owner again.

@@ -7,47 +7,66 @@
 
 use crate::limits;
 use base::RequestTag;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
-/// One change of a request: requests are cut into changes in the same way each time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// One change of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) tag: RequestTag,
     pub(crate) place: u16,
+    /// With the layer that says what of rows it changes.
     pub(crate) part: u32,
     pub(crate) block: u16,
+    pub(crate) count: u16,
 }
+
+impl Known {
+    fn blocks(&self) -> Range<u16> {
+        self.block..self.block + self.count
+    }
+
+    /// The blocks that both change. Where a disk moves, a request that is submitted again may be cut elsewhere.
+    fn in_common(&self, other: &Known) -> Range<u16> {
+        match (self.tag, self.place, self.part) == (other.tag, other.place, other.part) {
+            true => self.block.max(other.block)..self.blocks().end.min(other.blocks().end),
+            false => 0..0,
+        }
+    }
+}
+
+/// Changes by their request; the oldest of each first.
+type OfRequests = FxHashMap<RequestTag, SmallVec<[Known; 1]>>;
 
 /// The last changes of one node's guests.
 #[derive(Debug, Default)]
 struct Recent {
-    known: FxHashSet<Known>,
-    /// Those, by request; the oldest of each first.
-    of_request: FxHashMap<RequestTag, SmallVec<[Known; 1]>>,
+    of_request: OfRequests,
     /// The requests, oldest first.
     order: VecDeque<RequestTag>,
+    /// Changes of all of them.
+    count: usize,
 }
 
 impl Recent {
     fn ended(&mut self, change: Known) {
-        if !self.known.insert(change) {
+        let of_request = self.of_request.entry(change.tag).or_default();
+        if of_request.contains(&change) {
             return;
         }
-        let of_request = self.of_request.entry(change.tag).or_default();
         if of_request.is_empty() {
             self.order.push_back(change.tag);
         }
-        if of_request.len() == limits::HAPPENED_OF_REQUEST_MAX {
-            self.known.remove(&of_request.remove(0));
+        match of_request.len() == limits::HAPPENED_OF_REQUEST_MAX {
+            true => drop(of_request.remove(0)),
+            false => self.count += 1,
         }
         of_request.push(change);
-        while self.known.len() > limits::HAPPENED_MAX {
+        while self.count > limits::HAPPENED_MAX {
             let Some(oldest) = self.order.pop_front() else { return };
-            for one in self.of_request.remove(&oldest).into_iter().flatten() {
-                self.known.remove(&one);
-            }
+            self.count -= self.of_request.remove(&oldest).map_or(0, |changes| changes.len());
         }
     }
 }
@@ -56,16 +75,26 @@ impl Recent {
 #[derive(Debug, Default)]
 pub(crate) struct Happened {
     /// Found in the windows when the disk was taken over.
-    taken_over: FxHashSet<Known>,
+    taken_over: OfRequests,
     /// Ended since, by the source of their tags. A node has a bounded number of requests under way, so that what it may
     /// submit again is among its last.
     since: BTreeMap<u32, Recent>,
 }
 
 impl Happened {
+    /// The changes of a request.
+    pub(crate) fn of(&self, tag: RequestTag) -> impl Iterator<Item = &Known> {
+        let since = self.since.get(&tag.source()).and_then(|recent| recent.of_request.get(&tag));
+        self.taken_over.get(&tag).into_iter().chain(since).flatten()
+    }
+
     pub(crate) fn contains(&self, change: &Known) -> bool {
-        self.taken_over.contains(change)
-            || self.since.get(&change.tag.source()).is_some_and(|recent| recent.known.contains(change))
+        self.of(change.tag).any(|one| one.in_common(change) == change.blocks())
+    }
+
+    /// The blocks of a change that have happened.
+    pub(crate) fn within(&self, change: &Known) -> impl Iterator<Item = Range<u16>> {
+        self.of(change.tag).map(|one| one.in_common(change)).filter(|blocks| !blocks.is_empty())
     }
 
     pub(crate) fn ended(&mut self, change: Known) {
@@ -74,7 +103,12 @@ impl Happened {
 
     /// These were found in the windows.
     pub(crate) fn take_over(&mut self, changes: impl Iterator<Item = Known>) {
-        self.taken_over.extend(changes);
+        for change in changes {
+            let of_request = self.taken_over.entry(change.tag).or_default();
+            if !of_request.contains(&change) {
+                of_request.push(change);
+            }
+        }
     }
 }
 
@@ -83,7 +117,7 @@ mod tests {
     use super::*;
 
     fn change(source: u64, number: u64) -> Known {
-        Known { tag: RequestTag(source << 32 | number), place: 0, part: 0, block: 0 }
+        Known { tag: RequestTag(source << 32 | number), place: 0, part: 0, block: 0, count: 8 }
     }
 
     #[test]
@@ -107,7 +141,7 @@ mod tests {
         }
         assert!((0..2000).all(|number| happened.contains(&change(1, number))));
         assert!(happened.contains(&Known { part: 65_535, ..change(1, 5000) }));
-        assert!(happened.since[&1].known.len() <= limits::HAPPENED_MAX);
+        assert!(happened.since[&1].count <= limits::HAPPENED_MAX);
     }
 
     #[test]
@@ -116,5 +150,23 @@ mod tests {
         happened.ended(change(1, 1));
         assert!(!happened.contains(&Known { block: 1, ..change(1, 1) }));
         assert!(!happened.contains(&Known { place: 1, ..change(1, 1) }));
+    }
+
+    /// A request over the boundary of a disk that moves is cut there, and begins as one that is not. It was taken to have happened as a whole
+    /// once its first piece had.
+    #[test]
+    fn of_a_longer_change_only_what_has_happened_is_known() {
+        let mut happened = Happened::default();
+        let (first, whole) = (change(1, 1), Known { count: 40, ..change(1, 1) });
+        happened.ended(first);
+        assert!(!happened.contains(&whole));
+        assert_eq!(happened.within(&whole).collect::<Vec<_>>(), [0..8]);
+        let last = Known { block: 32, ..first };
+        happened.ended(last);
+        assert_eq!(happened.within(&whole).collect::<Vec<_>>(), [0..8, 32..40]);
+        assert!(happened.contains(&Known { block: 34, count: 2, ..first }));
+        happened.take_over([whole, whole].into_iter());
+        assert!(happened.contains(&whole));
+        assert_eq!(happened.of(whole.tag).count(), 3);
     }
 }

@@ -311,7 +311,8 @@ impl Owner {
                 let positions =
                     |holders: MemberSet| holders.iter().filter_map(position).collect::<MemberSet>();
                 let is_enough = |holders: MemberSet| positions(holders).iter().count() >= usize::from(least);
-                row_rolls(&RowRules { code, source: None, is_enough: &is_enough }, &members, decided)
+                let rules = RowRules { code, source: None, is_enough: &is_enough, are_some_away: false };
+                row_rolls(&rules, &members, decided)
             }
             (false, _) => Vec::new(),
         };
@@ -587,6 +588,7 @@ impl Owner {
                 place,
                 part: known_part(entry.part),
                 block: entry.block,
+                count: entry.count,
             }));
         }
     }

@@ -39,7 +39,8 @@ impl Owner {
         let mut members = left;
         members.push((at.member, self.member(at)));
         let decided = decided(place);
-        let rules = RowRules { code, source: Some(stand_in), is_enough: &is_enough };
+        let are_some_away = self.holds(Rule::MarkOnlyKnown);
+        let rules = RowRules { code, source: Some(stand_in), is_enough: &is_enough, are_some_away };
         let mut rolls = row_rolls(&rules, &members, decided);
         let member = self.member(at);
         let is_void = |entry: &&Entry| {

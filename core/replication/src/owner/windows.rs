@@ -74,6 +74,8 @@ pub(crate) struct RowRules<'a> {
     pub(crate) source: Option<u8>,
     /// Whether a change goes on that these members tell of.
     pub(crate) is_enough: &'a dyn Fn(MemberSet) -> bool,
+    /// Whether active members are missing that may tell of changes what these do not.
+    pub(crate) are_some_away: bool,
 }
 
 /// What must be done for members of rows, all open, by id: a change that enough tell of is rolled forward. Any other is dropped, and what
@@ -112,6 +114,8 @@ fn rolls_of_row(rules: &RowRules<'_>, members: &[(u8, &Member)], told: &[(u8, En
     let goes_on = !is_dropped && is_enough;
     let nothing = |entry: &Entry| Entry { part: 0, block: 0, count: 0, is_trim: true, ..*entry };
     let (first, dropped) = match ranged {
+        // Who is away may tell its range later, and whoever had its number then would be taken to have its part in it.
+        None if rules.are_some_away => return Vec::new(),
         // All that tell of it have no part in it; whoever has does not have it.
         None => (nothing(&told[0].1), nothing(&told[0].1)),
         Some(entry) => (*entry, Entry { count: 0, is_trim: true, ..*entry }),

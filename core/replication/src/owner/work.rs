@@ -48,9 +48,9 @@ impl ChangeWork {
 
     /// By what it is known again.
     pub(crate) fn known(&self) -> Known {
-        let Range { part, block, .. } = self.range;
+        let Range { part, block, count } = self.range;
         let part = layer::layered(layer_of(self.target), part);
-        Known { tag: self.tag, place: self.place, part, block }
+        Known { tag: self.tag, place: self.place, part, block, count }
     }
 }
 

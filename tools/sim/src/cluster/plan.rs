@@ -376,7 +376,7 @@ impl Plan {
             self.extents = if self.extents > 20 { self.extents + 32 } else { self.extents };
             self.faulty_ns = self.faulty_ns.max(8000 * MS);
         }
-        if features.stand_ins > 0 && self.other.is_none() {
+        if features.stand_ins > 0 {
             self.stand_ins = features.stand_ins;
             self.hosts = self.hosts.max(self.copies + 1);
             self.tend_ns = self.tend_ns.max(300 * MS);
