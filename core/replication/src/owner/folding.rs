@@ -88,6 +88,7 @@ impl Owner {
             one if !one.counts() => {}
             _ => {
                 // Until now it was taken to hold all that it may.
+                self.doubt_folds(at);
                 let held = &mut self.places[usize::from(at.place)].held;
                 held.forget(at.member);
                 for HeldRange { part, block, count, through } in told {
@@ -457,8 +458,19 @@ impl Owner {
         self.fail_folds(at);
     }
 
+    /// What a member holds is not what it was taken to be when folds were planned that it gave something to: what that counts is not known.
+    fn doubt_folds(&mut self, at: At) {
+        let is_of_it = |fold: &&mut FoldWork| {
+            fold.place == at.place && fold.sources.iter().any(|source| source.member == at.member)
+        };
+        for fold in self.works.folds.iter_mut().filter(is_of_it) {
+            fold.failure = Some(FoldFailure::NotNow);
+        }
+    }
+
     /// A member is waited for no more: what folds asked of it is not answered.
     pub(crate) fn fail_folds(&mut self, at: At) {
+        self.doubt_folds(at);
         let is_of_fold = |asked: &Asked| {
             matches!(asked, Asked::FoldRead { .. } | Asked::FoldWrite { .. } | Asked::FoldPromote { .. })
                 || matches!(asked, Asked::RowMend { .. })
