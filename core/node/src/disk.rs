@@ -45,6 +45,14 @@ impl Disk {
         }
     }
 
+    /// Whether it has to move on into another layout: some node must own it then, though no guest uses it.
+    pub(crate) fn is_to_move(&self) -> bool {
+        let DiskSpec { layout, course, .. } = &self.spec;
+        let end = if course.is_back { 0 } else { layout.size() };
+        let boundary = self.ownership.roster.moving.map(|moved| moved.boundary);
+        layout.boundary().is_some() && !course.is_paused && boundary != Some(end)
+    }
+
     /// The recorder, to record with.
     #[inline]
     pub(crate) fn record(&mut self) -> &mut Recorder {

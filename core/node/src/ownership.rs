@@ -70,6 +70,8 @@ pub(crate) struct Sight<'a> {
     pub(crate) up: &'a BTreeSet<NodeId>,
     /// Nodes whose process is known to have ended, and the last session that it can have had.
     pub(crate) ended: &'a BTreeMap<NodeId, u64>,
+    /// Whether the disk has to move on ([`crate::disk::Disk::is_to_move`]).
+    pub(crate) is_to_move: bool,
     /// Whether a disk is served by a record that is older than what a component has promised: never in a product build.
     pub(crate) serves_older: bool,
 }
@@ -109,7 +111,7 @@ impl Ownership {
 
     /// The next step. To be asked again when anything changes, and at the time of [`Next::Wait`].
     pub(crate) fn next(&mut self, sight: &Sight<'_>) -> Next {
-        let Sight { now, me, up, ended, serves_older } = *sight;
+        let Sight { now, me, up, ended, is_to_move, serves_older } = *sight;
         if self.owner.is_some() {
             return Next::Nothing;
         }
@@ -136,8 +138,8 @@ impl Ownership {
         if (owner.is_none() || is_mine) && wants_it {
             return Next::Claim;
         }
-        // No guest here uses it. A whole disk may stay without an owner. If it is not whole, one of the nodes that
-        // hold it becomes the owner, so that it is repaired.
+        // No guest here uses it. A whole disk may stay without an owner. If it is not whole, or is to move, one of the nodes that
+        // hold it becomes the owner, so that it is repaired and moves.
         let active = self.roster.members.iter().filter(|one| one.standing == Standing::Active);
         let mut holders: Vec<NodeId> = active.map(|one| one.node).collect();
         holders.dedup();
@@ -156,7 +158,7 @@ impl Ownership {
                 first + limits::TAKE_OVER_AFTER * losses * share / 4
             }
             // A lost owner leaves undecided writes behind, which need an owner as well.
-            Some(rank) if owner.is_some() || !is_whole => {
+            Some(rank) if owner.is_some() || !is_whole || is_to_move => {
                 limits::CARE_AFTER + limits::CARE_AFTER * rank as u32
             }
             Some(_) | None => return Next::Nothing,

@@ -70,6 +70,9 @@ pub enum Rule {
     RestoreNothingVoid,
     /// An absent member of rows restores a disk only where it holds no small change that the others have folded without it (design 0040).
     RestoreNothingHeld,
+    /// Members of rows that were put together from their stand-ins count in the place of the active ones that are lost, in one transaction: with
+    /// those, what stands in what was put together could be dropped (design 0040).
+    TakeOutLost,
     /// A restore gives nobody the number of a change of rows whose range nobody there tells: an active member that is away may tell it,
     /// if it is back before the restore has ended (design 0040).
     MarkOnlyKnown,
@@ -143,7 +146,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 65] = [
+    pub const ALL: [Rule; 66] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -177,6 +180,7 @@ impl Rule {
         Rule::RestoreNothingVoid,
         Rule::RestoreNothingHeld,
         Rule::MarkOnlyKnown,
+        Rule::TakeOutLost,
         Rule::UndoVoidFirst,
         Rule::ReadBlockByBlock,
         Rule::CopyBlockByBlock,

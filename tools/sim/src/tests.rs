@@ -186,6 +186,16 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
             "double-losses watchers large-copies stand-ins=1000 parity=4 folds=2000 checks=1024",
             "what a member of the parity held was forgotten as it left, and what it had given was decoded as if it had held nothing",
         ),
+        (
+            60523,
+            "shaky-openings large-copies hangs=300 parity=3 folds=2000 limits=600 moving=430",
+            "a change that was to be made again for want of room was acknowledged as the member without room left, and begun again",
+        ),
+        (
+            42507,
+            "late-joins double-losses watchers stand-ins=1000 deaf=200 parity=2 folds=20 checks=64 limits=600",
+            "a member put together from its stand-in counted beside a lost one, which came back and had a change dropped that stood in it",
+        ),
     ];
     for (seed, features, story) in stories {
         let run = cluster::run_pinned(Play::Drawn, seed, of_hosts(features), None);

@@ -40,6 +40,7 @@ impl Node {
             if is_reshaped && disk.ownership.owner.as_deref().is_some_and(is_of_another) {
                 self.step_owner(key.0, Input::Reshaped);
             }
+            self.look_soon(key.0); // It may have to move from now on.
             let reading = self.reading_of(key.0);
             self.step_owner(key.0, Input::Reading(reading));
             // Requests waited for a size that this node did not know.

@@ -99,15 +99,15 @@ impl Node {
     pub(crate) fn look_at_disks(&mut self, out: &mut Vec<Output>) {
         let now = self.now;
         while let Some((at, disk)) = self.fabric.schedule.next_look(now) {
-            let ownership = self.disks.get_mut(disk).map(|disk| &mut disk.ownership);
-            let Some(ownership) = ownership.filter(|ownership| ownership.look_at == Some(at)) else {
-                continue;
-            };
+            let state = self.disks.get_mut(disk).filter(|disk| disk.ownership.look_at == Some(at));
+            let Some(state) = state else { continue };
+            let is_to_move = state.is_to_move();
+            let ownership = &mut state.ownership;
             ownership.look_at = None;
             let me = self.fabric.settings.me.node;
             let (up, ended) = (self.fabric.up(), &self.fabric.ended);
             let serves_older = !self.fabric.settings.rules.hold(Rule::RefuseOlderRecords);
-            match ownership.next(&Sight { now, me, up: &up, ended, serves_older }) {
+            match ownership.next(&Sight { now, me, up: &up, ended, is_to_move, serves_older }) {
                 Next::Claim => self.claim(disk),
                 Next::Forward { to, wants_it } => {
                     self.forward_held(disk, to, out);

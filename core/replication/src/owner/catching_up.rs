@@ -179,7 +179,8 @@ impl Owner {
     pub(crate) fn advance_resyncs(&mut self) {
         for at in self.all() {
             let member = self.member(at);
-            if member.is_active() || member.wish.is_some() || !member.is_open() {
+            let is_together = self.places[usize::from(at.place)].restored.contains(at.member);
+            if member.is_active() || member.wish.is_some() || !member.is_open() || is_together {
                 continue;
             }
             let is_heir = matches!(member.role, Role::Heir { .. }) && member.counts();

@@ -559,7 +559,8 @@ impl Owner {
             _ => {}
         }
         match in_flight.work {
-            Some(key) if in_flight.falls_back => self.change_locked(key),
+            // Where the member without room has left instead, the rest have it.
+            Some(key) if is_taken_back && in_flight.falls_back => self.change_locked(key),
             Some(key) if is_taken_back => self.end_change_work(key, Err(Failure::NoSpace)),
             Some(key) => self.end_change_work(key, Ok(Reply::Changed)),
             None => {}

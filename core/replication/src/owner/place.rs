@@ -29,6 +29,9 @@ pub(crate) struct Place {
     pub(crate) waiting: VecDeque<Key<ChangeWork>>,
     pub(crate) deciding: Option<Deciding>,
     pub(crate) restore: Option<Restore>,
+    /// Of rows: members that have been put together from their stand-ins. The record is asked to count them once they are enough with those that
+    /// are left.
+    pub(crate) restored: MemberSet,
     pub(crate) is_ready: bool,
     /// Changes that are not acknowledged before a watermark is stable.
     pub(crate) barrier: Option<Barrier>,
@@ -52,6 +55,7 @@ impl Place {
             waiting: VecDeque::new(),
             deciding: None,
             restore: None,
+            restored: MemberSet::EMPTY,
             is_ready: false,
             barrier: None,
             settle_at: None,
@@ -148,7 +152,11 @@ impl Place {
     /// What was being put together is to be looked at anew.
     pub(crate) fn end_restore(&mut self) {
         self.restore = None;
-        for member in &mut self.members {
+        let restored = std::mem::replace(&mut self.restored, MemberSet::EMPTY);
+        for (index, member) in (0u8..).zip(&mut self.members) {
+            if restored.contains(index) {
+                member.wish = None; // A transaction of unknown outcome is ruled out, or has counted it.
+            }
             if member.resync().is_some_and(|resync| resync.kind == Kind::Restore) {
                 member.take_resync();
             }

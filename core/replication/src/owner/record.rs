@@ -358,6 +358,7 @@ impl Owner {
         }
         let mut roster = self.recording.roster.clone();
         let (mut has_changed, mut joining) = (self.recording.is_unsettled, Vec::new());
+        let mut lost: Vec<At> = Vec::new();
         let mut is_doubtful = false;
         for at in self.all() {
             let watermark = self.held_by_all(at.place);
@@ -367,8 +368,12 @@ impl Owner {
             if self.is_left_to_others(member) {
                 continue;
             }
-            if self.is_doubtful(member) {
+            let lost_beside = self.lost_beside(at);
+            if self.is_doubtful(member) || lost_beside.iter().any(|one| self.is_unheard(self.member(*one))) {
                 is_doubtful = true;
+                continue;
+            }
+            if !lost_beside.is_empty() && self.base_of_leaving(at.place).is_none() {
                 continue;
             }
             let leaves = standing == Standing::Absent && member.is_active();
@@ -384,6 +389,7 @@ impl Owner {
             }
             if standing.counts() {
                 joining.push(at);
+                lost.extend(lost_beside);
                 recorded.base = watermark;
                 let mut active = self.places[usize::from(at.place)].active();
                 // One that was alone kept no window: from here on it must show what came after this.
@@ -394,6 +400,7 @@ impl Owner {
             }
             has_changed = true;
         }
+        lost.into_iter().for_each(|at| self.take_out_lost(at, &mut roster));
         has_changed |= self.dismiss_stand_ins(&mut roster);
         has_changed |= self.tell_moved(&mut roster);
         if has_changed {
@@ -417,11 +424,27 @@ impl Owner {
         true
     }
 
+    /// An active member of rows counts no more with this record, which counts others in its place.
+    fn take_out_lost(&mut self, at: At, roster: &mut Roster) {
+        let (base, ceiling) = (self.base_of_leaving(at.place), self.ceiling_of(at));
+        let component = self.member(at).component;
+        self.member_mut(at).wish = Some(Wish::Leave(OutAs::Absent, LeftBecause::Unreachable));
+        if let Some(recorded) = roster.members.iter_mut().find(|one| one.component == component) {
+            recorded.standing = Standing::Absent;
+            recorded.base = base.unwrap_or_default().max(recorded.base);
+            recorded.ceiling = ceiling;
+        }
+    }
+
     /// Whether a member is to leave that is not heard, and the directory was not heard since: then this node may be the one
     /// that hears nothing.
     fn is_doubtful(&self, member: &Member) -> bool {
+        member.is_leaving() && self.is_unheard(member)
+    }
+
+    fn is_unheard(&self, member: &Member) -> bool {
         let is_unheard = member.unheard_since.is_some_and(|since| since > self.recording.answered_at);
-        member.is_leaving() && is_unheard && self.holds(Rule::AskBeforeTakingOut)
+        is_unheard && self.holds(Rule::AskBeforeTakingOut)
     }
 
     /// Whether a member that is not heard stays for now: this node hears nobody, and no guest here waits.

@@ -41,8 +41,10 @@ impl Place {
         let found = named().find_map(pair)?;
         let shows = |one: &Member| one.opened().is_some_and(|opened| is_contiguous(opened, decided, false));
         let is_known = self.active().all(|(_, one)| is_lost(one, now) || shows(one));
-        let would_have =
-            |one: &(u8, &Member)| (one.1.is_active() && !is_lost(one.1, now)) || pair(*one).is_some();
+        let is_left = |(index, one): (u8, &Member)| {
+            (one.is_active() && !is_lost(one, now)) || self.restored.contains(index)
+        };
+        let would_have = |one: &(u8, &Member)| is_left(*one) || pair(*one).is_some();
         (is_known && (self.code.is_none() || self.is_enough(named().filter(would_have)))).then_some(found)
     }
 }
@@ -230,7 +232,10 @@ impl Owner {
         let member = &mut place.members[usize::from(at.member)];
         // What it has now is what its stand-in has, and so is what is known of it.
         member.replace_opened(Opened { watermark, entries });
-        member.wish = Some(Wish::Join(CountedAs::Active));
+        match place.code {
+            None => member.wish = Some(Wish::Join(CountedAs::Active)),
+            Some(_) => self.put_together(at),
+        }
     }
 
     /// One of the two is taken for both.

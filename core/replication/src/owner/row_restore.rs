@@ -1,12 +1,13 @@
 //! A member of rows that is restored from its stand-in, as far as that differs from a copy (docs/design/0040, "Stand-ins").
 //!
-//! With as many others as are left it makes up what rows need. A change that was acknowledged is with all of these and with the stand-in, so
-//! whatever one of them does not tell of is dropped. What else the member holds is either decided by what the stand-in has, or known to be
+//! With as many others as are left it makes up what rows need. A change that was acknowledged is with all of these and with every stand-in, so
+//! whatever one of them does not tell of is dropped. The record counts all that are put together at once, in the place of all that are lost: one
+//! of those that came back afterwards could have a change dropped that stands in what was put together. What else the member holds is either decided by what the stand-in has, or known to be
 //! right, or in doubt: then nothing is guessed.
 
 use super::Owner;
 use super::asked::{Asked, Unanswered};
-use super::member::{At, Member};
+use super::member::{At, CountedAs, Member, Wish};
 use super::member_set::MemberSet;
 use super::place::{Roll, RollFrom};
 use super::rows::row_of;
@@ -31,8 +32,7 @@ impl Owner {
         let place = &self.places[usize::from(at.place)];
         let (Some(code), Some(restore)) = (place.code, place.restore.as_ref()) else { return };
         let stand_in = restore.stand_in;
-        let is_left =
-            |(index, one): &(u8, &Member)| *index == stand_in || (one.is_active() && one.opened().is_some());
+        let is_left = |(_, one): &(u8, &Member)| one.counts() && one.opened().is_some();
         let left: Vec<(u8, &Member)> = (0u8..).zip(&place.members).filter(is_left).collect();
         let all: MemberSet = left.iter().map(|(member, _)| *member).collect();
         let is_enough = |holders: MemberSet| all.without(holders).is_empty();
@@ -57,6 +57,32 @@ impl Owner {
             target: at.member,
         }));
         self.decide(at.place, rolls, Some(at.member));
+    }
+
+    /// A member has been put together. The record is asked to count it, and others like it, once they are enough with those that are left.
+    pub(crate) fn put_together(&mut self, at: At) {
+        let place = &mut self.places[usize::from(at.place)];
+        place.restored.insert(at.member);
+        let restored = place.restored;
+        let is_there = |(index, one): &(u8, &Member)| {
+            restored.contains(*index) || one.is_active() && one.opened().is_some()
+        };
+        if !place.is_enough((0u8..).zip(&place.members).filter(is_there)) {
+            return; // The next one follows.
+        }
+        for member in restored.iter() {
+            place.members[usize::from(member)].wish = Some(Wish::Join(CountedAs::Active));
+        }
+    }
+
+    /// The active members of rows in whose place others count that were put together; none if the member is none of those.
+    pub(crate) fn lost_beside(&self, at: At) -> Vec<At> {
+        let place = &self.places[usize::from(at.place)];
+        if !place.restored.contains(at.member) || !self.holds(Rule::TakeOutLost) {
+            return Vec::new();
+        }
+        let lost = place.active().filter(|(_, one)| one.opened().is_none());
+        lost.map(|(member, _)| At { place: at.place, member }).collect()
     }
 
     /// What the member holds of small changes: as the member of a data unit it has what is newest, if that was decided while it counted. As a

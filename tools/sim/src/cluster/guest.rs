@@ -53,13 +53,13 @@ pub struct Guest {
 
 impl Guest {
     /// The guest of a disk of so many bytes, on that host.
-    pub fn new(disk: DiskId, size: u64, host: usize) -> Guest {
+    pub fn new(disk: DiskId, size: u64, host: usize, has_rows: bool) -> Guest {
         Guest {
             disk,
             size_blocks: size / BLOCK_SIZE,
             host,
             moving_to: None,
-            registers: Registers::default(),
+            registers: if has_rows { Registers::of_rows() } else { Registers::default() },
             asked: BTreeMap::new(),
             doubtful: Vec::new(),
             next_token: 1,
@@ -69,6 +69,11 @@ impl Guest {
             answered: 0,
             errors: 0,
         }
+    }
+
+    /// Writes that were done again after long.
+    pub fn repeated(&self) -> u64 {
+        self.registers.repeated()
     }
 
     /// Requests of its own under way.
@@ -233,6 +238,7 @@ impl Guest {
     /// What clients that are gone had asked does not begin any more once that is known.
     fn decide(&mut self, now: u64) {
         let Guest { doubtful, registers, .. } = self;
+        registers.set_time(now);
         doubtful.retain(|(known_at, block, value)| {
             let is_known = *known_at <= now;
             if is_known {

@@ -61,6 +61,7 @@ impl World {
                 self.use_disk(guest, false);
                 self.guests[guest].host = to;
                 self.guests[guest].moving_to = None;
+                self.use_disk(guest, true); // Its process there may have been started anew since.
             }
             return;
         }

@@ -2,9 +2,15 @@
 //!
 //! Every write has a value of its own. A write takes effect once, between its beginning and its answer: when a read has
 //! seen it, that has happened, and once something else has taken its place it must not come back.
+//!
+//! One exception is known and counted (docs/design/0007, "A request takes effect once"): of rows few members know which requests have
+//! happened. If these are replaced while a request goes unanswered for long, it is done again.
 
 use crate::model::Value;
 use std::collections::BTreeMap;
+
+/// For how long a request must be unanswered to be done again.
+const LONG_NS: u64 = 4_000_000_000;
 
 /// A block of a disk.
 pub type Block = u64;
@@ -14,6 +20,7 @@ pub type Block = u64;
 struct Pending {
     value: Value,
     began: u64,
+    asked_at: u64,
     /// Whether somebody has read it: it has taken effect.
     is_seen: bool,
     /// Since when its client is gone and known to be: a read that begins after that decides whether it took effect.
@@ -38,9 +45,30 @@ impl Default for State {
 pub struct Registers {
     blocks: BTreeMap<Block, State>,
     clock: u64,
+    /// Nanoseconds since the run began.
+    now: u64,
+    /// Whether a write that was long unanswered may be done again.
+    may_repeat: bool,
+    /// Times that one was.
+    repeated: u64,
 }
 
 impl Registers {
+    /// Those of a disk with rows, where a write that was long unanswered may be done again.
+    pub fn of_rows() -> Registers {
+        Registers { may_repeat: true, ..Registers::default() }
+    }
+
+    /// The time goes on.
+    pub fn set_time(&mut self, now: u64) {
+        self.now = now;
+    }
+
+    /// Writes that were done again.
+    pub fn repeated(&self) -> u64 {
+        self.repeated
+    }
+
     /// Whether a write of the block is under way, or one of which nobody knows whether it happened.
     pub fn is_busy(&self, block: Block) -> bool {
         self.blocks.get(&block).is_some_and(|state| !state.pending.is_empty())
@@ -54,7 +82,8 @@ impl Registers {
     /// A write begins.
     pub fn begin(&mut self, block: Block, value: Value) {
         self.clock += 1;
-        let pending = Pending { value, began: self.clock, is_seen: false, undecided_since: None };
+        let pending =
+            Pending { value, began: self.clock, asked_at: self.now, is_seen: false, undecided_since: None };
         self.blocks.entry(block).or_default().pending.push(pending);
     }
 
@@ -68,6 +97,12 @@ impl Registers {
             // It took effect after what was known when it began; of what became known since, nobody can tell.
             state.current.retain(|(_, since)| *since > ended.began);
             state.current.push((value, self.clock));
+        } else if self.may_repeat
+            && self.now > ended.asked_at + LONG_NS
+            && !state.current.iter().any(|(current, _)| *current == value)
+        {
+            // It was done again, or not: the next read tells.
+            state.current.push((value, 0));
         }
     }
 
@@ -93,13 +128,18 @@ impl Registers {
             // Decided while the read was under way: what stood before is a fair answer too.
             return Ok(());
         }
-        if state.current.iter().any(|(value, _)| *value == found) {
+        let is_late = |one: &Pending| one.value == found && one.is_seen && self.now > one.asked_at + LONG_NS;
+        if let Some((_, since)) = state.current.iter().find(|(value, _)| *value == found) {
+            self.repeated += u64::from(*since == 0 && state.current.len() > 1);
             if state.current.len() > 1 {
                 state.current = vec![(found, clock)];
             }
         } else if let Some(pending) = state.pending.iter_mut().find(|one| one.value == found && !one.is_seen)
         {
             pending.is_seen = true;
+            state.current = vec![(found, clock)];
+        } else if self.may_repeat && state.pending.iter().any(is_late) {
+            self.repeated += 1;
             state.current = vec![(found, clock)];
         } else {
             let State { current, pending } = state;
@@ -127,6 +167,28 @@ mod tests {
         registers.acknowledge(7, 1);
         registers.check(7, 1, registers.clock()).expect_err("it took effect before");
         registers.check(7, 2, registers.clock()).expect("still there");
+    }
+
+    #[test]
+    fn of_rows_a_write_that_was_long_unanswered_may_be_done_again() {
+        for answered_at in [LONG_NS, LONG_NS + 1] {
+            let mut registers = Registers::of_rows();
+            registers.begin(7, 1);
+            registers.check(7, 1, registers.clock()).expect("it is under way");
+            registers.begin(7, 2);
+            registers.acknowledge(7, 2);
+            registers.check(7, 2, registers.clock()).expect("acknowledged after it");
+            registers.set_time(answered_at);
+            registers.acknowledge(7, 1);
+            let is_late = answered_at > LONG_NS;
+            assert_eq!(registers.check(7, 1, registers.clock()).is_ok(), is_late);
+            assert_eq!(registers.repeated(), u64::from(is_late));
+            assert_eq!(
+                registers.check(7, 2, registers.clock()).is_ok(),
+                !is_late,
+                "one of them stands there"
+            );
+        }
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub struct Summary {
     pub rows_checked: u64,
     /// Rows that were made to disagree, and were found and mended.
     pub rows_mended: u64,
+    /// Writes that were done again, since those who knew of them were replaced before they were answered.
+    pub repeated: u64,
     /// Requests that waited for a limit as it changed.
     pub held_back: u64,
     /// The longest that a guest's request took while faults came and went, in nanoseconds.
@@ -89,6 +91,7 @@ impl Summary {
         self.held_back += other.held_back;
         self.rows_checked += other.rows_checked;
         self.rows_mended += other.rows_mended;
+        self.repeated += other.repeated;
         self.longest_ns = self.longest_ns.max(other.longest_ns);
     }
 }
@@ -99,7 +102,7 @@ impl std::fmt::Display for Summary {
             f,
             "{} events, {} requests, {} take-overs, {} changes rolled forward, {} components left ({} hung) and {} joined \
              ({} MiB copied), {} came and {} went, {} stood in, {} places restored, {} bad sectors, {} ranges repaired, {} directories \
-             set back, {} components diverged, {} rows compared and {} mended",
+             set back, {} components diverged, {} rows compared and {} mended, {} writes done again",
             self.events,
             self.answered,
             self.take_overs,
@@ -117,7 +120,8 @@ impl std::fmt::Display for Summary {
             self.rolled_back,
             self.diverged,
             self.rows_checked,
-            self.rows_mended
+            self.rows_mended,
+            self.repeated
         )
     }
 }

@@ -264,7 +264,7 @@ impl World {
                 placed.iter().map(|place| place.iter().map(|&host| &hosts[host]).collect()).collect();
             let spec = disk_spec(number, &plan, &on);
             directory.preset(spec.id, first_roster(&spec, &placed, &hosts));
-            guests.push(Guest::new(spec.id, spec.size, random.below(plan.hosts) as usize));
+            guests.push(Guest::new(spec.id, spec.size, random.below(plan.hosts) as usize, plan.has_rows()));
             disks.push(spec);
         }
         let prefers_local = random.chance(1, 2);
@@ -340,6 +340,7 @@ impl World {
         self.compare_copies()?;
         self.make_rows_disagree()?;
         self.summary.answered = self.guests.iter().map(|guest| guest.answered).sum();
+        self.summary.repeated = self.guests.iter().map(Guest::repeated).sum();
         Ok(self.summary)
     }
 
