@@ -9,7 +9,7 @@
 //! Many parts can be locked together for reading. Such a stretch costs nothing for parts that nobody else uses: it stands beside
 //! the lanes, and a lane that begins while the stretch is locked begins with a claim of it.
 
-use base::units::BLOCKS_PER_EXTENT;
+use base::units::{BLOCKS_PER_EXTENT, BLOCKS_PER_REGION};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -59,6 +59,16 @@ pub(crate) struct Range {
 }
 
 impl Range {
+    /// What of it is in each row, of members of rows: columns that are folded together.
+    pub(crate) fn rows(self) -> impl Iterator<Item = Range> {
+        let (of_row, end) = (BLOCKS_PER_REGION as u16, self.block + self.count);
+        let rows = self.block / of_row..end.div_ceil(of_row);
+        rows.map(move |row| {
+            let block = self.block.max(row * of_row);
+            Range { block, count: end.min((row + 1) * of_row) - block, ..self }
+        })
+    }
+
     fn overlaps(&self, other: &Range) -> bool {
         self.block < other.block + other.count && other.block < self.block + self.count
     }

@@ -196,6 +196,16 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
             "late-joins double-losses watchers stand-ins=1000 deaf=200 parity=2 folds=20 checks=64 limits=600",
             "a member put together from its stand-in counted beside a lost one, which came back and had a change dropped that stood in it",
         ),
+        (
+            65128,
+            "shaky-openings watchers large-copies stand-ins=1000 spoils=200 parity=3 folds=20 moving=208",
+            "a small change came before a repair of what it is held over, and the repair ended it",
+        ),
+        (
+            64702,
+            "late-joins watchers stand-ins=1000 hangs=300 deaf=200 spoils=200 parity=3 folds=2000 moving=1456",
+            "a small change for which a group had no room was taken back, and with it the one that it had taken the place of elsewhere",
+        ),
     ];
     for (seed, features, story) in stories {
         let run = cluster::run_pinned(Play::Drawn, seed, of_hosts(features), None);
@@ -306,6 +316,11 @@ const MUTANTS_NOTICED: &[(replication::Rule, u64, &str)] = &[
     (replication::Rule::FoldBeforeDecoding, 11, "parity=2 folds=200"),
     (replication::Rule::PromoteAfterFold, 2, "parity=2 folds=200"),
     (replication::Rule::RestoreNothingHeld, 3, "parity=2 folds=2000 stand-ins=1000 double-losses"),
+    (
+        replication::Rule::TakeOutLost,
+        1158,
+        "parity=2 folds=20 stand-ins=1000 double-losses late-joins watchers",
+    ),
     (
         replication::Rule::MarkOnlyKnown,
         11549,

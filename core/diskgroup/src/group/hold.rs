@@ -287,7 +287,8 @@ impl Group {
         replaced.map(|entry| entry.id).max().unwrap_or_default().max(id)
     }
 
-    /// Whether the share of the log has room for these blocks; what is held of them already counts once.
+    /// Whether the share of the log has room for these blocks; what is held of them already counts once. What takes the place of as much is
+    /// never refused: an owner could take such a change back on those who have it only with what it took the place of.
     fn may_hold(&self, (key, part): (u32, u32), layer: u8, blocks: Range<u16>) -> bool {
         let max = match layer {
             ROW_LAYER => limits::held_blocks_with_rows_max(self.log.blocks()),
@@ -295,7 +296,8 @@ impl Group {
         };
         let is_here = |entry: &&HeldEntry| entry.layer == layer && blocks.contains(&u16::from(entry.block));
         let here = self.held.of(key, part).map_or(0, |held| held.entries().iter().filter(is_here).count());
-        (self.held.count() + blocks.len() - here) as u64 <= max
+        let more = blocks.len() - here;
+        more == 0 || (self.held.count() + more) as u64 <= max
     }
 
     /// A record about layers that was accepted is stable.

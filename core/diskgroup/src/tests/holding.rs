@@ -435,6 +435,7 @@ fn holds_are_refused_beyond_a_quarter_of_the_log_and_row_writes_are_not() {
     assert_eq!(oldest.iter().map(|(_, part)| *part).collect::<Vec<_>>(), [1, 2]);
     layers.finish(smallvec![range(1, 0, 256)]);
     assert_eq!(put(&mut layers, 2, 0), Err(GroupError::Full), "the row write has its place");
+    assert_eq!(put(&mut layers, 1, 3), Ok(()), "what takes the place of as much is held nevertheless");
     layers.bench.decide(90, layers.component, id(1, layers.last), 1);
     assert_eq!(put(&mut layers, 2, 0), Ok(()));
 }

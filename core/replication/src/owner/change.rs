@@ -168,6 +168,7 @@ impl Owner {
         if !apart.is_empty() {
             state.owed_since.get_or_insert(self.now);
         }
+        let replaces = state.held.is_held(layer, &range);
         let (full, resends, is_taken_back, falls_back) = (MemberSet::EMPTY, 0, false, false);
         let in_flight = InFlight {
             work,
@@ -181,6 +182,7 @@ impl Owner {
             full,
             resends,
             is_taken_back,
+            replaces,
             falls_back,
         };
         state.in_flight.push(sequence, in_flight);
@@ -325,7 +327,7 @@ impl Owner {
         let most = if is_of_copies { limits::HELD_RESENDS_MAX } else { limits::ROW_RESENDS_MAX };
         let is_open = |key| matches!(self.works.changes[key].stage, ChangeStage::InFlight);
         let waits = in_flight.waiting_for_blocks().contains(at.member) && !in_flight.is_taken_back;
-        let is_over = in_flight.resends >= most && waits;
+        let is_over = in_flight.resends >= most && waits && !in_flight.replaces;
         match in_flight.work {
             Some(key) if is_over && may_count && is_open(key) => {
                 in_flight.falls_back = true;

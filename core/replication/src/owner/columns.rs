@@ -10,7 +10,7 @@ use base::{Instant, WriteId};
 use layout::code::DATA_MAX;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
-use wire::HeldRange;
+use wire::{HeldRange, layer};
 
 /// What a member said of what it holds.
 #[derive(Debug)]
@@ -179,6 +179,13 @@ impl Held {
             _ if held == wanted => Some(true),
             _ => None,
         }
+    }
+
+    /// Whether anybody holds what a layer of copies is for in some columns.
+    pub(crate) fn is_held(&self, layer: u8, range: &Range) -> bool {
+        let members = self.parts.get(&range.part).into_iter().flat_map(|part| &part.members);
+        let is_its = |(member, _): &(u8, Units)| self.holds(*member, layer - layer::COPY_FIRST, range);
+        layer::is_of_copies(layer) && members.map(is_its).any(|holds| holds != Some(false))
     }
 
     /// Whether a member holds anything in some columns.

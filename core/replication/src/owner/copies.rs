@@ -8,6 +8,7 @@ use super::Owner;
 use super::asked::{Asked, Step, Unanswered};
 use super::copy::{CopyFailure, CopyWork, Holes, NoteRead, Purpose, Slice};
 use super::data::Data;
+use super::fold::FoldFailure;
 use super::found::Found;
 use super::gather::{Gather, GatherFailure, GatherFor};
 use super::interface::{Event, LeftBecause, Output};
@@ -55,10 +56,36 @@ impl Owner {
 
     /// The range is locked: what stands there is read from an active component.
     pub(crate) fn begin_copy(&mut self, key: Key<CopyWork>) {
-        match self.works.copies[key].range.count {
+        let CopyWork { target, range, purpose, .. } = self.works.copies[key];
+        // What is decoded is what the parity counts, and a copy ends what its target holds over that.
+        let is_clear = self.places[usize::from(target.place)].held.is_clear(&range);
+        match range.count {
             0 => self.note_hole(key),
+            _ if purpose == Purpose::Repair && !is_clear && self.holds(Rule::FoldBeforeDecoding) => {
+                self.fold_for_copy(key);
+            }
             _ => self.read_on(key),
         }
+    }
+
+    /// Folds the first row of the range of which anything is held.
+    fn fold_for_copy(&mut self, key: Key<CopyWork>) {
+        let CopyWork { target, range, .. } = self.works.copies[key];
+        let held = &self.places[usize::from(target.place)].held;
+        let first = range.rows().find(|row| !held.is_clear(row)).expect("something is held");
+        let lock = self.works.copies.lock_key(key);
+        self.fold(target.place, first, Some(lock));
+    }
+
+    /// The parity counts what was held of a row, or cannot be made to now.
+    pub(crate) fn copy_folded(&mut self, key: Key<CopyWork>, result: Result<(), FoldFailure>) {
+        if result.is_ok() {
+            return self.begin_copy(key);
+        }
+        let copy = &mut self.works.copies[key];
+        copy.fail();
+        copy.stop_reading();
+        self.check_copy(key);
     }
 
     /// Reads the next slice.

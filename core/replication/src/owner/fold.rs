@@ -40,7 +40,7 @@ pub(crate) struct FoldWork {
     pub(crate) place: u16,
     /// Columns of one row.
     pub(crate) range: Range,
-    /// Who waits for the columns to be clear: a change, which has locked them, or a read, which locks them again.
+    /// Who waits for the columns to be clear: a change or a copy, which has locked them, or a read, which locks them again.
     pub(crate) waiter: Option<LockKey>,
     /// What of them is folded now: all, or one after the other where a member is missing.
     pub(crate) now: Range,

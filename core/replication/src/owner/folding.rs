@@ -185,7 +185,8 @@ impl Owner {
     pub(crate) fn fold(&mut self, place: u16, range: Range, waiter: Option<LockKey>) {
         let key = self.works.add_fold(FoldWork::new(place, range, waiter));
         let lock = self.works.folds.lock_key(key);
-        let has_lock = waiter.is_some_and(|waiter| matches!(self.works.of(waiter), Work::Change(_)));
+        let of_waiter = waiter.map(|waiter| self.works.of(waiter));
+        let has_lock = matches!(of_waiter, Some(Work::Change(_) | Work::Copy(_)));
         if has_lock || self.locks.lock(lock, Hold::Copy, &[(place, range)]) {
             self.begin_fold(key);
         }
@@ -383,6 +384,9 @@ impl Owner {
         let waiter = waiter.map(|waiter| self.works.of(waiter));
         if let Some(Work::Change(change)) = waiter {
             return self.change_folded(change, result);
+        }
+        if let Some(Work::Copy(copy)) = waiter {
+            return self.copy_folded(copy, result);
         }
         if let Some(Work::Read(read)) = waiter {
             self.unlock(lock, place, range);

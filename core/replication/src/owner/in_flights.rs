@@ -23,6 +23,8 @@ pub(crate) struct InFlight {
     pub(crate) layer: u8,
     /// Whether it is taken back: it has no room, and members that have it drop it.
     pub(crate) is_taken_back: bool,
+    /// Whether it takes the place of copies: it is not taken back, for these would be gone with it. Groups never refuse it.
+    pub(crate) replaces: bool,
     /// Whether it is made again in another way once it is taken back.
     pub(crate) falls_back: bool,
     /// Members that have not answered.

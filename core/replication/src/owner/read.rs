@@ -319,9 +319,6 @@ impl Owner {
     /// Has damaged blocks written again.
     fn mend(&mut self, place: u16, mends: Vec<(u8, Range)>) {
         for (member, range) in mends {
-            if !self.places[usize::from(place)].held.is_clear(&range) {
-                continue; // What the parity counts would not be there any more.
-            }
             self.copy(At { place, member }, range, WriteId::default(), Purpose::Repair, Holes::Trim);
         }
     }

@@ -208,6 +208,17 @@ fn a_disk_that_moves_back_follows_its_policy_no_more() {
     cluster.check_own("b", 1);
 }
 
+/// Without a guest no host owned a whole disk, and it stood where it was until one came.
+#[test]
+fn a_disk_that_nobody_has_attached_moves() {
+    let cluster = Cluster::start(3);
+    cluster.json("a", &["disk", "create", "web", SIZE, "--policy", "default,stripes=1", "--share"]);
+    cluster.json("b", &["disk", "set", "web", "method=parity"]);
+    cluster.wait_until_moved("b", "web", "RAID-5 2+1");
+    cluster.write_own("c", 1);
+    cluster.check_own("a", 1);
+}
+
 /// A disk that moves from the two hosts with much room onto all of them, and another disk with a copy on each, which fills the small ones.
 struct Crowded {
     cluster: Cluster,

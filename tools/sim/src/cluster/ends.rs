@@ -47,6 +47,10 @@ impl World {
     pub(crate) fn settle(&mut self) -> Result<(), String> {
         self.run_until(self.now + 1000 * MS)?;
         self.has_load = false;
+        if self.plan.other.is_some() {
+            // Disks that nobody uses any more move on all the same.
+            (0..self.guests.len()).for_each(|guest| self.use_disk(guest, false));
+        }
         let deadline = self.now + 120_000 * MS;
         while self.now < deadline {
             self.run_until(self.now + 500 * MS)?;
