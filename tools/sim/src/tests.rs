@@ -197,6 +197,11 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
             "a member put together from its stand-in counted beside a lost one, which came back and had a change dropped that stood in it",
         ),
         (
+            51466,
+            "late-joins double-losses watchers large-copies stand-ins=1000 hangs=300 deaf=200 spoils=200 parity=4 folds=20 checks=64 limits=600",
+            "a component that had been told a watermark for a barrier, and came back, was recorded to know less, and then taken for one that has diverged",
+        ),
+        (
             65128,
             "shaky-openings watchers large-copies stand-ins=1000 spoils=200 parity=3 folds=20 moving=208",
             "a small change came before a repair of what it is held over, and the repair ended it",

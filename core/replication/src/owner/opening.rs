@@ -231,7 +231,8 @@ impl Owner {
         let member = self.member_mut(at);
         // The record may be being asked to count it out, with what it was told as its ceiling.
         let watermark = if member.is_leaving() && !tells_leaving { member.watermark_sent } else { watermark };
-        member.watermark_sent = watermark;
+        // It may have been told more, for a barrier.
+        member.watermark_sent = watermark.max(member.watermark_sent);
         member.trouble = None;
         let (node, component) = (member.node, member.component);
         let request = Request::Settle { component, epoch, watermark, from_epoch: epoch, stable: false };
