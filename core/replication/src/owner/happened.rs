@@ -160,7 +160,7 @@ mod tests {
         let (first, whole) = (change(1, 1), Known { count: 40, ..change(1, 1) });
         happened.ended(first);
         assert!(!happened.contains(&whole));
-        assert_eq!(happened.within(&whole).collect::<Vec<_>>(), [0..8]);
+        assert!(happened.within(&whole).eq(std::iter::once(0..8)));
         let last = Known { block: 32, ..first };
         happened.ended(last);
         assert_eq!(happened.within(&whole).collect::<Vec<_>>(), [0..8, 32..40]);

@@ -505,6 +505,10 @@ impl Owner {
                 let why = LeftBecause::Refused(refusal);
                 self.member_mut(at).trouble = Some(why);
                 self.want_out(at, standing, why);
+                // One that cannot be spared has room again in a while.
+                if refusal == Refusal::Busy && !self.member(at).is_leaving() {
+                    self.lost_session(at);
+                }
             }
         }
     }

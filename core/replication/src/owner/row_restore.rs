@@ -1,9 +1,9 @@
 //! A member of rows that is restored from its stand-in, as far as that differs from a copy (docs/design/0040, "Stand-ins").
 //!
 //! With as many others as are left it makes up what rows need. A change that was acknowledged is with all of these and with every stand-in, so
-//! whatever one of them does not tell of is dropped. The record counts all that are put together at once, in the place of all that are lost: one
-//! of those that came back afterwards could have a change dropped that stands in what was put together. What else the member holds is either decided by what the stand-in has, or known to be
-//! right, or in doubt: then nothing is guessed.
+//! whatever one of them does not tell of is dropped. The record counts all that are put together at once, in the place of all that are lost:
+//! one of those that came back afterwards could have a change dropped that stands in what was put together. What else the member holds is either
+//! decided by what the stand-in has, or known to be right, or in doubt: then nothing is guessed.
 
 use super::Owner;
 use super::asked::{Asked, Unanswered};

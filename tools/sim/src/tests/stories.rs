@@ -1,0 +1,162 @@
+//! Seeds of several hosts that found faults, each with what the fault was.
+
+use super::of_hosts;
+use crate::cluster::{self, Play};
+
+/// Each of these once found a fault; what it was stands beside it.
+#[test]
+fn seeds_of_several_hosts_that_once_failed_pass() {
+    let stories = [
+        (
+            2305,
+            "watchers",
+            "the record changed under an owner that had been released while it claimed the disk",
+        ),
+        (
+            2693,
+            "hangs=277 deaf=103 spoils=205",
+            "a component that was about to count had no room, and was not waited for though it did count",
+        ),
+        (
+            158,
+            "large-copies",
+            "a component in resync had room for a change that was refused for want of it, and joined",
+        ),
+        (
+            10016,
+            "watchers hangs=430",
+            "a write was rolled forward, overwritten, and done again after two take-overs",
+        ),
+        (83, "watchers", "the last active component was asked out after the record had taken the other out"),
+        (294, "hangs=486", "a component was deleted a second time before its deletion was stable"),
+        (
+            392,
+            "watchers",
+            "a component that had been alone was taken for one that lost changes, and sent nothing any more",
+        ),
+        (
+            1619,
+            "watchers",
+            "a trim alone in the log lost its version with a restart: a resync passed it over",
+        ),
+        (
+            1275,
+            "shaky-openings watchers large-copies hangs=363",
+            "what a component told of its changes was out of order, which ends a node that makes it into bytes",
+        ),
+        (
+            5778,
+            "watchers",
+            "a trim of a part that was not copied yet left no version: the copy brought a lesser one",
+        ),
+        (
+            1964,
+            "shaky-openings watchers large-copies stand-ins=200",
+            "an heir was not told of what had been freed: a component that was brought up to date from it kept what it had there",
+        ),
+        (
+            1773,
+            "late-joins double-losses large-copies stand-ins=1000 hangs=484",
+            "a component was gone before the record of a whole extent was, which had been on its way to a part of it",
+        ),
+        (
+            2317,
+            "watchers large-copies stand-ins=1000 spoils=298",
+            "the component that a read was to go to after a damaged one left meanwhile: nobody was asked any more, without end",
+        ),
+        (
+            386,
+            "double-losses stand-ins=1000",
+            "a component was restored by a record of which nobody knew whether it was written: it was held to what it had before",
+        ),
+        (
+            12060,
+            "watchers large-copies stand-ins=200 deaf=136",
+            "a component that was alone was told no watermark: what its owner had found undecided was done again by the next",
+        ),
+        (
+            301,
+            "late-joins large-copies spoils=300 parity=4 folds=2000",
+            "a component that did not count said what it held after it was given up: that was to be folded, over and over",
+        ),
+        (
+            138,
+            "parity=3 folds=20",
+            "members of the parity left while a fold was computed: it waited for nobody's answer, without end",
+        ),
+        (
+            127,
+            "parity=4 folds=200 moving=406",
+            "a component that was brought up to date held row writes for which nobody told it that they were decided, until it had no room",
+        ),
+        (
+            1288,
+            "shaky-openings watchers parity=3 moving=1021",
+            "what only a barrier held back was not told to be decided, and filled the logs that the barrier waited for",
+        ),
+        (
+            400321,
+            "double-losses stand-ins=1000 parity=2 folds=20",
+            "a link broke while a member folded: the next small change went onto the copy that the member had ended",
+        ),
+        (
+            400394,
+            "shaky-openings double-losses stand-ins=1000 parity=3 folds=2000",
+            "an owner that was released before it had decided the windows folded what was not decided",
+        ),
+        (
+            100100,
+            "watchers deaf=200 parity=4 folds=2000",
+            "a member told of copies that a row write had ended which it did not know to be decided: they were folded once more",
+        ),
+        (
+            1928,
+            "hangs=330 folds=20 limits=569 moving=178",
+            "two disks waited for room in logs that each had filled with row writes for the other",
+        ),
+        (
+            20580,
+            "busy watchers large-copies hangs=300 deaf=200 parity=2 checks=1024 limits=600 moving=901",
+            "of a write over the boundary of a move the first piece had happened, and all of it was taken to have, when it was submitted again",
+        ),
+        (
+            11549,
+            "late-joins double-losses busy watchers large-copies stand-ins=1000 deaf=200 spoils=200 parity=3 folds=200 checks=1024",
+            "a restore that came to nothing gave a member the bare number of a change that it had a part in, as one that was away could tell",
+        ),
+        (
+            41075,
+            "double-losses watchers large-copies stand-ins=1000 parity=4 folds=2000 checks=1024",
+            "what a member of the parity held was forgotten as it left, and what it had given was decoded as if it had held nothing",
+        ),
+        (
+            60523,
+            "shaky-openings large-copies hangs=300 parity=3 folds=2000 limits=600 moving=430",
+            "a change that was to be made again for want of room was acknowledged as the member without room left, and begun again",
+        ),
+        (
+            42507,
+            "late-joins double-losses watchers stand-ins=1000 deaf=200 parity=2 folds=20 checks=64 limits=600",
+            "a member put together from its stand-in counted beside a lost one, which came back and had a change dropped that stood in it",
+        ),
+        (
+            51466,
+            "late-joins double-losses watchers large-copies stand-ins=1000 hangs=300 deaf=200 spoils=200 parity=4 folds=20 checks=64 limits=600",
+            "a component that had been told a watermark for a barrier, and came back, was recorded to know less, and then taken for one that has diverged",
+        ),
+        (
+            65128,
+            "shaky-openings watchers large-copies stand-ins=1000 spoils=200 parity=3 folds=20 moving=208",
+            "a small change came before a repair of what it is held over, and the repair ended it",
+        ),
+        (
+            64702,
+            "late-joins watchers stand-ins=1000 hangs=300 deaf=200 spoils=200 parity=3 folds=2000 moving=1456",
+            "a small change for which a group had no room was taken back, and with it the one that it had taken the place of elsewhere",
+        ),
+    ];
+    for (seed, features, story) in stories {
+        let run = cluster::run_pinned(Play::Drawn, seed, of_hosts(features), None);
+        run.unwrap_or_else(|why| panic!("seed {seed} ({story}): {why}"));
+    }
+}
