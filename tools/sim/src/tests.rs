@@ -154,7 +154,7 @@ const MUTANTS_NOTICED: &[(replication::Rule, u64, &str)] = &[
     (replication::Rule::ZeroStandInsForTrims, 131, "double-losses stand-ins=1000 hangs=178"),
     (replication::Rule::ReadUnderStandInLeases, 630, "double-losses stand-ins=1000"),
     (replication::Rule::UndoVoidFirst, 1271, "double-losses stand-ins=1000 hangs=104"),
-    (replication::Rule::TellLeavingNothing, 108, "watchers large-copies hangs=312"),
+    (replication::Rule::TellLeavingNothing, 30, "watchers large-copies hangs=312"),
     (replication::Rule::RowDecides, 1, "parity=2"),
     (replication::Rule::DropWithTooFew, 25, "parity=2"),
     (replication::Rule::DecodeFromActive, 4, "parity=2"),
@@ -179,10 +179,10 @@ const MUTANTS_NOTICED: &[(replication::Rule, u64, &str)] = &[
     (replication::Rule::RemakeHeld, 3, "parity=2 folds=200"),
     (replication::Rule::CheckApart, 8, "parity=2 checks=8192"),
     (replication::Rule::PassCopied, 9, "parity=2 moving=402"),
-    (replication::Rule::PassApart, 1, "parity=2 moving=402"),
+    (replication::Rule::PassApart, 5, "parity=2 moving=402"),
     (replication::Rule::FollowInGranule, 5, "parity=2 moving=402"),
-    (replication::Rule::CopyHoles, 5, "parity=2 moving=402"),
-    (replication::Rule::CopyApart, 5, "parity=2 moving=402"),
+    (replication::Rule::CopyHoles, 3, "parity=2 moving=402"),
+    (replication::Rule::CopyApart, 33, "parity=2 moving=402"),
     (replication::Rule::CopyAnew, 1, "parity=2 moving=402"),
 ];
 

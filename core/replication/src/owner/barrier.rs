@@ -69,7 +69,7 @@ impl Owner {
         }
         for (member, node, component) in targets {
             let at = At { place: index, member };
-            self.member_mut(at).watermark_sent = watermark;
+            self.member_mut(at).note_told(watermark);
             let request = Request::Settle { component, epoch, watermark, from_epoch: epoch, stable: true };
             self.send(node, Asked::Barrier { at, attempt }, request);
         }

@@ -212,7 +212,7 @@ impl Owner {
         let watermark = if keeps_window { WriteId::default() } else { watermark };
         let takes_holes =
             member.stands_in_for().is_none() || !self.settings.rules.hold(Rule::ZeroStandInsForTrims);
-        member.watermark_sent = watermark.max(member.watermark_sent);
+        member.note_told(watermark);
         let (node, component) = (member.node, member.component);
         let marks = place.in_flight.take_owed(at.member, sequence);
         let in_flight = place.in_flight.get_mut(sequence).expect("it is in flight");
@@ -625,7 +625,7 @@ impl Owner {
                 let member = self.member_mut(at);
                 let takes = (member.counts() && (!member.is_leaving() || tells_leaving)) || settles;
                 if takes && member.is_open() && member.watermark_sent < watermark {
-                    member.watermark_sent = watermark;
+                    member.note_told(watermark);
                     let (node, component) = (member.node, member.component);
                     let epoch = self.epoch;
                     let request =

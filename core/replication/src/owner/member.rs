@@ -283,6 +283,11 @@ impl Member {
         self.has_diverged
     }
 
+    /// It is told that everything up to there is decided. What it was told before, in another session or for a barrier, it may know still.
+    pub(crate) fn note_told(&mut self, watermark: WriteId) {
+        self.watermark_sent = self.watermark_sent.max(watermark);
+    }
+
     /// A transaction is begun that counts it.
     pub(crate) fn begin_join(&mut self) {
         self.may_join = true;

@@ -231,8 +231,7 @@ impl Owner {
         let member = self.member_mut(at);
         // The record may be being asked to count it out, with what it was told as its ceiling.
         let watermark = if member.is_leaving() && !tells_leaving { member.watermark_sent } else { watermark };
-        // It may have been told more, for a barrier.
-        member.watermark_sent = watermark.max(member.watermark_sent);
+        member.note_told(watermark);
         member.trouble = None;
         let (node, component) = (member.node, member.component);
         let request = Request::Settle { component, epoch, watermark, from_epoch: epoch, stable: false };
@@ -558,7 +557,7 @@ impl Owner {
             Ok(_) => {
                 deciding.settles_left -= 1;
                 let is_last = deciding.settles_left == 0;
-                self.member_mut(at).watermark_sent = watermark;
+                self.member_mut(at).note_told(watermark);
                 match self.places[usize::from(at.place)].code {
                     Some(_) if is_last && self.holds(Rule::AskForHeld) => self.ask_held_of_all(at.place),
                     _ if is_last => {

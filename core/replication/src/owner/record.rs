@@ -333,7 +333,7 @@ impl Owner {
         member.trouble = None;
         let (node, component, stands_in_for) = (member.node, member.component, member.stands_in_for());
         if member.is_open() && is_decided {
-            member.watermark_sent = watermark;
+            member.note_told(watermark);
             let request =
                 wire::Request::Settle { component, epoch, watermark, from_epoch: epoch, stable: false };
             self.send(node, super::Asked::Settle, request);

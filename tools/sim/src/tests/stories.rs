@@ -145,6 +145,11 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
             "a component that had been told a watermark for a barrier, and came back, was recorded to know less, and then taken for one that has diverged",
         ),
         (
+            107187,
+            "late-joins watchers large-copies stand-ins=1000 deaf=200 parity=4 folds=2000 checks=64",
+            "the same with a barrier for less than a change had told before it",
+        ),
+        (
             65128,
             "shaky-openings watchers large-copies stand-ins=1000 spoils=200 parity=3 folds=20 moving=208",
             "a small change came before a repair of what it is held over, and the repair ended it",
