@@ -5,6 +5,7 @@ mod hearing;
 mod marks;
 mod no_room;
 mod row_checks;
+mod row_restore;
 
 use super::member::At;
 use super::*;
