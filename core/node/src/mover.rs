@@ -35,7 +35,7 @@ pub(crate) struct Mover {
     /// Bytes that may be copied now; below zero after a slice that was longer.
     pub(crate) budget: i64,
     pub(crate) retry_at: Option<Instant>,
-    /// Whether no place of either layout is short of a component: nothing is copied or passed otherwise.
+    /// Whether no component is missing that it needs: nothing is copied or passed otherwise.
     pub(crate) is_whole: bool,
     pub(crate) trouble: Option<Trouble>,
     /// When its granule was begun.

@@ -20,15 +20,25 @@ use layout::Side;
 use replication::owner::{Failure, Input, Reply};
 use replication::{Moved, Rule};
 
+/// Whether no component is missing that the move of a disk needs: of either side, and on the way back of the side that it goes back to alone.
+/// What is missing of the other one may be what the move stands still for, and what is copied from there follows from the rest.
+fn has_components(disk: &Disk) -> bool {
+    let Some(owner) = disk.ownership.owner.as_deref() else { return false };
+    match disk.spec.layout.side(Side::New) {
+        Some((first_of_new, _)) if disk.spec.course.is_back => owner.is_whole_in(first_of_new),
+        Some(_) | None => owner.is_whole(),
+    }
+}
+
 /// How far a disk that is owned here has moved.
 pub(crate) fn move_state(disk: &Disk) -> Option<MoveState> {
-    let owner = disk.ownership.owner.as_deref()?;
+    disk.ownership.owner.as_deref()?;
     // Between two granules there is no mover for a moment.
     let mover = disk.mover.as_deref();
     Some(MoveState {
         boundary: disk.spec.layout.boundary()?,
         copied_bytes: disk.progress.copied_bytes,
-        awaits_component: mover.is_some() && !owner.is_whole(),
+        awaits_component: mover.is_some() && !has_components(disk),
         trouble: mover.and_then(|mover| mover.trouble),
     })
 }
@@ -80,7 +90,7 @@ impl Node {
     /// One step; whether it led to another stage.
     fn step_move(&mut self, disk: u32, out: &mut Vec<Output>) -> bool {
         let now = self.now;
-        let is_whole = self.owner(disk).is_some_and(replication::Owner::is_whole);
+        let is_whole = self.disks.get(disk).is_some_and(has_components);
         let Some(state) = self.disks.get_mut(disk) else { return false };
         let (course, size) = (state.spec.course, state.spec.layout.size());
         let Some(mover) = state.mover.as_deref_mut() else { return false };
@@ -215,7 +225,7 @@ impl Node {
     /// Whether no component has left since all of a granule was copied: else it starts over once none is missing.
     fn is_whole_to_pass(&mut self, disk: u32) -> bool {
         let now = self.now;
-        let is_whole = self.owner(disk).is_some_and(replication::Owner::is_whole);
+        let is_whole = has_components(&self.disks[disk]);
         if let Some(mover) = self.disks[disk].mover.as_deref_mut().filter(|_| !is_whole) {
             mover.drop_granule(now, None);
         }

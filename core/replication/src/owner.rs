@@ -307,8 +307,14 @@ impl Owner {
 
     /// Whether it serves, and every component that the record names counts, serves and is to stay.
     pub fn is_whole(&self) -> bool {
+        self.is_whole_in(self.places.len())
+    }
+
+    /// The same of the components of its first places.
+    pub fn is_whole_in(&self, places: usize) -> bool {
         let counts = |member: &Member| member.counts() && member.is_open() && member.wish.is_none();
-        self.phase == Phase::Serving && self.places.iter().all(|place| place.known().all(counts))
+        let mut places = self.places.iter().take(places);
+        self.phase == Phase::Serving && places.all(|place| place.known().all(counts))
     }
 
     /// The shape that its places are of ([`Roster::shape`]).
