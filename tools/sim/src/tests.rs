@@ -177,7 +177,7 @@ const MUTANTS_NOTICED: &[(replication::Rule, u64, &str)] = &[
     (replication::Rule::PassApart, 5, "parity=2 moving=402"),
     (replication::Rule::FollowInGranule, 5, "parity=2 moving=402"),
     (replication::Rule::CopyHoles, 3, "parity=2 moving=402"),
-    (replication::Rule::CopyApart, 33, "parity=2 moving=402"),
+    (replication::Rule::CopyApart, 5, "parity=2 moving=1402 large-copies"),
     (replication::Rule::CopyAnew, 1, "parity=2 moving=402"),
 ];
 
