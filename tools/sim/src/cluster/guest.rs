@@ -52,7 +52,7 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// The guest of a disk of so many bytes, on that host.
+    /// The guest of a disk of so many bytes, on that host. Of one that has rows, now or when it has moved, a write that was long unanswered may be done again.
     pub fn new(disk: DiskId, size: u64, host: usize, has_rows: bool) -> Guest {
         Guest {
             disk,
