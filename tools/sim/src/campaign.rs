@@ -57,7 +57,13 @@ pub fn crash_everywhere(seed: u64, steps: u64) -> Result<u64, String> {
     Ok(steps)
 }
 
-/// The first of `seeds` seeds from `first` on at which the removal of the rule is caught, and how.
-pub fn hunt(removed: Rule, first: u64, seeds: u64) -> Option<(u64, String)> {
-    (first..first + seeds).find_map(|seed| Some((seed, run_seed(seed, Some(removed), None, STEPS).err()?)))
+/// The first of `seeds` seeds from `first` on at which the removal of the rule is caught, and how, with the features that a seed
+/// is given.
+pub fn hunt(
+    features: impl Fn(u64) -> Features,
+    removed: Rule,
+    (first, seeds): (u64, u64),
+) -> Option<(u64, String)> {
+    let found = |seed| run_pinned(seed, features(seed), Some(removed), STEPS).err();
+    (first..first + seeds).find_map(|seed| Some((seed, found(seed)?)))
 }

@@ -295,9 +295,11 @@ fn overload(writers: usize) -> Result<bool, String> {
 
 fn hunt_all(arguments: &Arguments) -> Result<bool, String> {
     let mut all_caught = true;
+    let asked = asked(arguments)?;
+    let features = |seed| asked.unwrap_or_else(|| Features::drawn(seed));
     let is_chosen = |rule: &Rule| format!("{rule:?}").contains(&arguments.only);
     for rule in Rule::ALL.into_iter().filter(is_chosen) {
-        match hunt(rule, arguments.seed, arguments.seeds) {
+        match hunt(features, rule, (arguments.seed, arguments.seeds)) {
             Some((seed, why)) => println!("{rule:?}: caught by seed {seed}: {why}"),
             None => {
                 all_caught = false;
