@@ -429,9 +429,8 @@ impl Owner {
                 let why = Unanswered::Refused(Refusal::Damaged);
                 return self.roll_failed(at, why, OutAs::Absent);
             }
-            // The link's change starts over; or memory is there again in a while.
-            Err(GatherFailure::Unreachable) => return,
-            Err(GatherFailure::Memory) => return self.decide_anew(at.place),
+            // Somebody that was asked did not answer, or has too much to do; or there is memory again in a while.
+            Err(GatherFailure::Unreachable | GatherFailure::Memory) => return self.lost_session(at),
         };
         let is_hole = pieces.iter().all(|piece| matches!(piece, Piece::Hole(_)));
         roll.entry.is_trim = is_hole;
@@ -505,7 +504,8 @@ impl Owner {
                 self.member_mut(at).trouble = Some(why);
                 self.want_out(at, standing, why);
                 // One that cannot be spared has room again in a while.
-                if refusal == Refusal::Busy && !self.member(at).is_leaving() {
+                let lacks_room = matches!(refusal, Refusal::Busy | Refusal::NoSpace);
+                if lacks_room && !self.member(at).is_leaving() {
                     self.lost_session(at);
                 }
             }

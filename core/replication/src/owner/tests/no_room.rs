@@ -1,6 +1,8 @@
 //! A component whose device is full.
 
 use super::*;
+use crate::roster::InRows;
+use layout::Code;
 use std::time::Duration;
 
 /// Two copies, of which the second lacks a MiB of the first and has no room for it.
@@ -70,4 +72,35 @@ fn one_that_counts_in_between_is_not_asked_more_often() {
         }
     }
     assert!((5..=13).contains(&rounds), "{rounds}");
+}
+
+/// A small change stands on one member of rows, and the other has no room for it and cannot be spared, for the third is away. A disk was not
+/// served any more then, even once there was room.
+#[test]
+fn a_take_over_asks_a_full_member_again_that_cannot_be_spared() {
+    let in_rows = |host: u8, standing| {
+        let rows = Some(InRows { code: Code::TWO_AND_ONE, position: host - 1 });
+        Member { rows, ..member(u128::from(host), standing) }
+    };
+    let (active, absent) = (Standing::Active, Standing::Absent);
+    let members = vec![in_rows(1, active), in_rows(2, active), in_rows(3, absent)];
+    let mut bench = Bench::claiming_after(1, members, None);
+    let (id, tag) = (WriteId { epoch: 1, sequence: 1 }, base::RequestTag(9));
+    // Of the second row the second unit is on the first member, and parity on the second.
+    let part = wire::layer::layered(wire::layer::COPY_FIRST + 1, 0);
+    let entry = wire::Entry { id, part, block: 16, count: 1, is_trim: false, has_happened: false, tag };
+    bench.windows.insert(ComponentId(1), vec![entry]);
+    bench.missing.insert(ComponentId(3));
+    bench.full.insert(ComponentId(2));
+    bench.begin();
+    bench.pass(limits::RETRY * 5);
+    assert_eq!(bench.owner.phase(), Phase::Opening);
+    let trouble = bench.owner.state().members[1].trouble;
+    assert_eq!(trouble, Some(LeftBecause::Refused(Refusal::NoSpace)), "it is told what is lacking");
+    let refused = bench.count(2, "refused");
+    assert!((2..=6).contains(&refused), "{refused}");
+    bench.full.clear();
+    bench.pass(limits::RETRY * 3);
+    assert_eq!(bench.owner.phase(), Phase::Serving);
+    assert_eq!(bench.count(2, "write"), 1);
 }
