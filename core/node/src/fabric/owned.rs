@@ -262,10 +262,16 @@ impl Node {
         }
         let bytes = (granted / copying.len() as u64).max(1);
         for disk in copying {
-            // Moves are last: they get what no component waits for.
-            match self.owner(disk).is_some_and(Owner::wants_pace) {
-                true => self.step_owner(disk, Input::Pace { bytes }),
-                false => self.pace_mover(disk, bytes),
+            let fills = self.owner(disk).is_some_and(Owner::wants_pace);
+            // Moves are last: they get what no component waits for. But one that goes back may be the way out for what waits.
+            let mover = self.disks[disk].mover.as_deref();
+            let goes_back = mover.is_some_and(|mover| mover.course.is_back && mover.wants_pace());
+            let bytes = if fills && goes_back { (bytes / 2).max(1) } else { bytes };
+            if fills {
+                self.step_owner(disk, Input::Pace { bytes });
+            }
+            if goes_back || !fills {
+                self.pace_mover(disk, bytes);
             }
         }
     }
