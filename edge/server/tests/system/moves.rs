@@ -5,7 +5,7 @@ use super::cluster::{Cluster, SECONDS, assert_verified};
 use super::members::expect;
 use super::nbd::Client;
 use super::repair::{configure, stamped};
-use super::tools::{command, run, said, text, wait_for};
+use super::tools::{command, run, said, text, wait_for, wait_or_say};
 use base::units::MIB;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,7 +35,10 @@ fn load(uri: &str, seconds: u64) -> Child {
 impl Cluster {
     /// Waits until a disk is as its policy says, with a layout that is described so.
     fn wait_until_moved(&self, host: &str, disk: &str, layout: &str) {
-        wait_for(&format!("it has become {layout}"), 2 * SECONDS, || {
+        let asked =
+            [&["disk", "show", disk][..], &["--json", "disk", "show", disk], &["health"], &["events"]];
+        let say = || asked.map(|arguments| said(&self.cli(host, arguments))).join("\n");
+        wait_or_say(&format!("it has become {layout}"), 2 * SECONDS, say, || {
             let shown = self.cli(host, &["--json", "disk", "show", disk]);
             let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).ok()?;
             let text = said(&self.cli(host, &["disk", "show", disk]));

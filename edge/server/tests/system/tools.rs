@@ -91,13 +91,26 @@ pub fn run_as_root<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> String {
 ///
 /// # Panics
 /// After `seconds`, with `what` was waited for.
-pub fn wait_for<T>(what: &str, seconds: u64, mut ask: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, seconds: u64, ask: impl FnMut() -> Option<T>) -> T {
+    wait_or_say(what, seconds, String::new, ask)
+}
+
+/// The same, where there is more to say of what did not come.
+///
+/// # Panics
+/// After `seconds`, with `what` was waited for and what `say` says then.
+pub fn wait_or_say<T>(
+    what: &str,
+    seconds: u64,
+    say: impl Fn() -> String,
+    mut ask: impl FnMut() -> Option<T>,
+) -> T {
     let deadline = Instant::now() + Duration::from_secs(seconds);
     loop {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(Instant::now() < deadline, "{what}: not within {seconds} s");
+        assert!(Instant::now() < deadline, "{what}: not within {seconds} s\n{}", say());
         std::thread::sleep(Duration::from_millis(5));
     }
 }
