@@ -21,7 +21,7 @@ mod stand_in;
 
 use crate::attaching::Access;
 use base::{ComponentId, DeviceId, DiskId, NodeId};
-use layout::{Component, Invalid, Layout};
+use layout::{Component, Invalid, Layout, Side};
 use placement::{Cause, Debt, PlacedDisk, Policy, Refusal, reservation};
 use replication::{InRows, Member, Moved, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
@@ -425,8 +425,17 @@ impl DiskRecord {
             disk: self.id,
             device: component.device,
             size,
-            reservation: reservation(needed, self.space_reservation),
+            reservation: reservation(needed, self.reserved_share(place)),
             disk_label: Vec::new(),
+        }
+    }
+
+    /// The share of the components of a place that is reserved: what a disk moves to has its own from the beginning.
+    fn reserved_share(&self, place: usize) -> placement::Percent {
+        let layout = self.growth.as_ref().map_or(&self.layout, |growth| &growth.layout);
+        match (&self.moving, layout.side(Side::New)) {
+            (Some(moving), Some((first, _))) if place >= first => moving.space_reservation,
+            _ => self.space_reservation,
         }
     }
 

@@ -97,12 +97,14 @@ impl DiskRecord {
     fn set_reservation(&mut self, devices: &[DeviceSpace]) -> Result<(), Objection> {
         let share = self.policy.space_reservation;
         let layout = self.layout_to_come();
-        match check_reservation(&self.placed(&layout, &[]), share, devices) {
-            Ok(()) => self.space_reservation = share,
-            Err(_) if self.policy.force_provisioning => {
-                self.space_reservation = self.space_reservation.min(share);
-            }
+        let least = match check_reservation(&self.placed(&layout, &[]), share, devices) {
+            Ok(()) => share,
+            Err(_) if self.policy.force_provisioning => self.space_reservation.min(share),
             Err(cause) => return Err(Objection::Cause(cause)),
+        };
+        self.space_reservation = least;
+        if let Some(moving) = &mut self.moving {
+            moving.space_reservation = least;
         }
         Ok(())
     }

@@ -568,6 +568,37 @@ fn a_disk_that_gets_another_layout_has_two_until_all_has_moved() {
     assert_eq!(shapes, [0, 0, 1, 1, 2]);
 }
 
+/// What a disk moves to is reserved from the beginning, and what it moves from until the end.
+#[test]
+fn both_layouts_of_a_disk_that_moves_have_the_reservation_of_their_policy() {
+    let view = cluster(4, 2);
+    let spaces = view.spaces();
+    let reserved = |record: &DiskRecord| -> Vec<u64> {
+        record.components().iter().map(|(_, one)| one.reservation / MIB).collect()
+    };
+    for (old, new, both) in [(0, 100, [0, 0, 3, 3, 3, 3]), (100, 0, [9, 9, 0, 0, 0, 0])] {
+        let disk = made(&view, &format!("stripes=1,space_reservation={old}"), 9 * MIB);
+        let wanted = policy(&format!("method=parity,stripes=1,space_reservation={new}"));
+        let begun = disk
+            .begin_move(&wanted, None, &spaces, &[], &view.nodes(), &mut counting_from(50))
+            .expect("there is room");
+        assert!(begun.create.iter().all(|(_, one)| one.reservation / MIB == both[2]), "{begun:?}");
+        assert_eq!(reserved(&begun.record), both);
+        let two = begun.record.finish_growth().expect("all are made").record;
+        assert_eq!(reserved(&two), both);
+        let half = policy("stripes=1,space_reservation=50");
+        let half = two.change_rules(&half, None, &spaces, &[]).expect("there is room").record;
+        let reservation = half.moving.as_ref().expect("it moves").space_reservation;
+        assert_eq!((reservation, half.space_reservation), (half.policy.space_reservation, reservation));
+        let mut roster = two.roster.clone();
+        roster.moving = Some(replication::Moved { boundary: two.layout.size(), trimmed: 0 });
+        let ended = two.with_roster(&roster).and_then(|moved| moved.record.end_move()).expect("it has moved");
+        assert_eq!(reserved(&ended.record), both[2..]);
+        let back = two.steer_move(true, false).expect("it moves").record;
+        assert_eq!(reserved(&back.end_move().expect("nothing has moved").record), both[..2]);
+    }
+}
+
 /// A device that holds less in the end may be fuller than a move may leave it, but not so full that the granules do not fit: the move would
 /// stand still at once.
 #[test]
