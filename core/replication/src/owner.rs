@@ -56,8 +56,8 @@ use gather::Gather;
 use happened::Happened;
 use in_flights::InFlight;
 pub use interface::{
-    Ask, Committed, End, Event, Failure, Input, Leases, LeftBecause, LinkChange, Lost, MemberState, Output,
-    OwnerState, Payload, Phase, Reply, RowCheckState, Settings, Token,
+    Ask, Asker, Committed, End, Event, Failure, Input, Leases, LeftBecause, LinkChange, Lost, MemberState,
+    Output, OwnerState, Payload, Phase, Reply, RowCheckState, Settings, Token,
 };
 use member::{At, Member};
 use place::Place;
@@ -361,11 +361,8 @@ impl Owner {
         };
         match (self.phase, input) {
             (Phase::Serving, input) if is_unknown => self.refuse_unowned(&input),
-            (
-                Phase::Serving,
-                Input::Change { token, place, part, block, target, tag, is_forwarded, payload },
-            ) => {
-                self.change((token, is_forwarded), tag, (place, part, block), target, payload);
+            (Phase::Serving, Input::Change { token, place, part, block, target, tag, asker, payload }) => {
+                self.change((token, asker), tag, (place, part, block), target, payload);
             }
             (Phase::Serving, Input::Read { token, place, part, block, count, unit }) => {
                 self.read(token, place, Range { part, block, count }, unit, leases);

@@ -11,7 +11,7 @@ use base::{ComponentId, DiskId, Instant, NodeId, RequestTag};
 use layout::Target;
 use replication::OwnedBy;
 use replication::owner::{
-    Committed, End, Event, Failure, Input, LinkChange, Payload, Phase, Reading, Reply, Token,
+    Asker, Committed, End, Event, Failure, Input, LinkChange, Payload, Phase, Reading, Reply, Token,
 };
 use replication::{Owner, Roster, owner};
 use std::collections::BTreeSet;
@@ -56,19 +56,22 @@ impl Node {
     /// Has the owner on this node change a piece.
     pub(crate) fn change_by_owner(&mut self, key: u32, of: Stretch, payload: Payload) {
         let state = &self.requests[key as usize];
-        let is_forwarded = matches!(state.requester, Requester::Peer { .. });
-        self.change_by_name(Piece::changes_of(key), (state.tag, is_forwarded), of, payload);
+        let asker = match state.requester {
+            Requester::Peer { .. } => Asker::Forwarded,
+            _ => Asker::Guest,
+        };
+        self.change_by_name(Piece::changes_of(key), (state.tag, asker), of, payload);
     }
 
     /// Has the owner on this node change a piece on the other side of a disk that moves.
     pub(crate) fn follow_by_owner(&mut self, key: u32, tag: RequestTag, of: Stretch, payload: Payload) {
-        self.change_by_name(Piece::follower_of(key), (tag, false), of, payload);
+        self.change_by_name(Piece::follower_of(key), (tag, Asker::Move), of, payload);
     }
 
     fn change_by_name(
         &mut self,
         name: Piece,
-        (tag, is_forwarded): (RequestTag, bool),
+        (tag, asker): (RequestTag, Asker),
         of: Stretch,
         payload: Payload,
     ) {
@@ -78,10 +81,7 @@ impl Node {
         let (part, block) = part_and_block(of.offset);
         let token = name.into();
         let Stretch { place, target, .. } = of;
-        self.step_owner(
-            disk,
-            Input::Change { token, place, part, block, target, tag, is_forwarded, payload },
-        );
+        self.step_owner(disk, Input::Change { token, place, part, block, target, tag, asker, payload });
     }
 
     /// Which copies of a disk guests read from: its policy says, unless all disks of this node are read locally.

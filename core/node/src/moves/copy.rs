@@ -12,7 +12,7 @@ use base::request::{self, Buffers, Pieces};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use layout::{Layout, Target};
 use replication::Rule;
-use replication::owner::{Failure, Input, Payload, Reply};
+use replication::owner::{Asker, Failure, Input, Payload, Reply};
 use std::ops::Range;
 
 impl Node {
@@ -151,11 +151,8 @@ impl Node {
             };
             let (part, block) = part_and_block(of.offset);
             let Stretch { place, target, .. } = of;
-            let is_forwarded = false;
-            self.step_owner(
-                disk,
-                Input::Change { token, place, part, block, target, tag, is_forwarded, payload },
-            );
+            let asker = Asker::Move;
+            self.step_owner(disk, Input::Change { token, place, part, block, target, tag, asker, payload });
         }
     }
 

@@ -8,7 +8,7 @@ use crate::request::Piece;
 use base::RequestTag;
 use base::units::BLOCK_SIZE;
 use layout::Side;
-use replication::owner::{Failure, Input, Payload, Reply};
+use replication::owner::{Asker, Failure, Input, Payload, Reply};
 use std::ops::Range;
 
 impl Node {
@@ -61,11 +61,8 @@ impl Node {
             let (part, block) = part_and_block(of.offset);
             let payload = Payload::Trim { count: (of.len / BLOCK_SIZE) as u16 };
             let Stretch { place, target, .. } = of;
-            let is_forwarded = false;
-            self.step_owner(
-                disk,
-                Input::Change { token, place, part, block, target, tag, is_forwarded, payload },
-            );
+            let asker = Asker::Move;
+            self.step_owner(disk, Input::Change { token, place, part, block, target, tag, asker, payload });
         }
         false
     }

@@ -4,9 +4,10 @@ use super::Owner;
 use super::asked::{Asked, Unanswered};
 use super::happened::Known;
 use super::in_flights::InFlight;
-use super::interface::{Failure, Input, LeftBecause, Output, Payload, Phase, Reply, Token};
-use super::member::{At, OutAs};
+use super::interface::{Asker, Failure, Input, LeftBecause, Output, Payload, Phase, Reply, Token};
+use super::member::{At, Member, OutAs};
 use super::member_set::MemberSet;
+use super::place::Place;
 use super::resync::Resync;
 use super::rows::{Sent, layer_of};
 use super::work::{ChangeStage, ChangeWork, Key, Reader, Work};
@@ -21,7 +22,7 @@ use wire::{Entry, EntryKind, Refusal, Request, layer};
 impl Owner {
     pub(crate) fn change(
         &mut self,
-        (token, is_forwarded): (Token, bool),
+        (token, asker): (Token, Asker),
         tag: RequestTag,
         (place, part, block): (u16, u32, u16),
         target: Option<Target>,
@@ -41,7 +42,7 @@ impl Owner {
             range,
             target,
             tag,
-            is_forwarded,
+            asker,
             copies: None,
             stage,
         });
@@ -401,9 +402,10 @@ impl Owner {
             return self.end_change(place, sequence);
         }
         // All have answered, and some have no room. If none has it, it has not happened; else they must leave.
-        let has_it = |(member, _): &(u8, &super::member::Member)| !in_flight.full.contains(*member);
+        let has_it = |(member, _): &(u8, &Member)| !in_flight.full.contains(*member);
         let mut joining = (0..).zip(&state.members).filter(|(_, one)| one.is_joining());
-        let can_go_on = !in_flight.falls_back && state.is_enough(state.active().filter(has_it));
+        let is_taken_back = in_flight.falls_back || self.yields_to_room(state, in_flight);
+        let can_go_on = !is_taken_back && state.is_enough(state.active().filter(has_it));
         if joining.any(|one| has_it(&one)) && !can_go_on {
             return; // Nobody knows whether it counts: that is told with the record.
         }
@@ -428,6 +430,20 @@ impl Owner {
             return;
         }
         self.turn_into_mark(place, sequence);
+    }
+
+    /// Whether a change of rows is refused before a member that counts leaves for want of room: what has moved already would lose its
+    /// protection to what is copied.
+    fn yields_to_room(&self, place: &Place, in_flight: &InFlight) -> bool {
+        let is_optional = |key| {
+            let change: &ChangeWork = &self.works.changes[key];
+            change.asker == Asker::Move && matches!(change.stage, ChangeStage::InFlight)
+        };
+        let counts = |(member, _): (u8, &Member)| in_flight.full.contains(member);
+        place.code.is_some()
+            && !in_flight.replaces
+            && in_flight.work.is_some_and(is_optional)
+            && place.active().any(counts)
     }
 
     /// Nothing holds the changes of a place back any more.
@@ -510,9 +526,8 @@ impl Owner {
             return;
         }
         change.stage = ChangeStage::AcknowledgedPendingResync;
-        let (token, range, is_forwarded, known) =
-            (change.token, change.range, change.is_forwarded, change.known());
-        if is_forwarded {
+        let (token, range, asker, known) = (change.token, change.range, change.asker, change.known());
+        if asker == Asker::Forwarded {
             self.note_ended(known);
         }
         self.out.push(Output::Done { token, result: Ok(Reply::Changed) });

@@ -110,6 +110,18 @@ impl Settings {
     }
 }
 
+/// Who asks for a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asker {
+    /// A guest of this node.
+    Guest,
+    /// A guest of another node, which forwarded it: it may be submitted again.
+    Forwarded,
+    /// A move, for the side that does not count there (docs/design/0041). A member of rows that has no room for it stays: it is refused
+    /// instead.
+    Move,
+}
+
 /// How a link to another node changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkChange {
@@ -163,8 +175,8 @@ pub enum Input {
         target: Option<Target>,
         /// The guest's request that it is part of.
         tag: RequestTag,
-        /// Whether another node forwarded it: then it may be submitted again.
-        is_forwarded: bool,
+        /// For whom.
+        asker: Asker,
         /// What.
         payload: Payload,
     },

@@ -264,8 +264,14 @@ impl Bench {
 
     /// Writes a block of a data unit of rows, or of copies.
     fn write_of(&mut self, token: u64, block: u16, target: Option<layout::Target>) {
-        let data = base::Pool::new(1 << 20).take_zeroed(4096).expect("there is room");
-        let checksums = smallvec::smallvec![base::checksum::crc32c(&data)];
+        self.write_for(Asker::Guest, token, block, target);
+    }
+
+    /// The same for whom it may concern; of whole rows, one of 2+1.
+    fn write_for(&mut self, asker: Asker, token: u64, block: u16, target: Option<layout::Target>) {
+        let blocks = if target == Some(layout::Target::Rows) { 32 } else { 1 };
+        let data = base::Pool::new(1 << 20).take_zeroed(blocks * 4096).expect("there is room");
+        let checksums = data.chunks(4096).map(base::checksum::crc32c).collect();
         let payload = Payload::Write { data: smallvec::smallvec![data], checksums };
         self.step(Input::Change {
             token: Token(token),
@@ -274,7 +280,7 @@ impl Bench {
             block,
             target,
             tag: base::RequestTag(token),
-            is_forwarded: false,
+            asker,
             payload,
         });
     }
@@ -614,7 +620,7 @@ fn a_stand_in_is_waited_for_and_takes_zeroes_for_a_trim_and_is_not_read_from() {
         block: 0,
         target: None,
         tag,
-        is_forwarded: false,
+        asker: Asker::Guest,
         payload,
     });
     let counts = |bench: &Bench, host| (bench.count(host, "write"), bench.count(host, "trim"));
@@ -896,7 +902,7 @@ fn a_request_that_was_forwarded_takes_effect_once_whatever_its_tag_looks_like() 
             block: 0,
             target: None,
             tag,
-            is_forwarded: true,
+            asker: Asker::Forwarded,
             payload,
         });
         (bench.done.last().copied(), bench.count(2, "trim"))

@@ -6,7 +6,7 @@
 use super::copy::CopyWork;
 use super::fold::FoldWork;
 use super::happened::Known;
-use super::interface::{Payload, Token};
+use super::interface::{Asker, Payload, Token};
 use super::member::At;
 use super::member_set::MemberSet;
 use super::row_check::RowCheckWork;
@@ -30,8 +30,7 @@ pub(crate) struct ChangeWork {
     /// Of rows, what of them is changed.
     pub(crate) target: Option<Target>,
     pub(crate) tag: RequestTag,
-    /// Whether another node forwarded it.
-    pub(crate) is_forwarded: bool,
+    pub(crate) asker: Asker,
     /// The data unit, where it is held as copies whose parity is computed later.
     pub(crate) copies: Option<u8>,
     pub(crate) stage: ChangeStage,

@@ -297,6 +297,12 @@ impl Crowded {
             });
             assert_eq!(moving["moved_bytes"], self.moved_bytes, "nothing is passed that a component lacks");
             assert!(moving["bytes_per_second"].is_null() && moving["is_paused"] == false, "{moving}");
+            let components = cluster.json(host, &["disk", "show", "web"])["components"].clone();
+            let all = components.as_array().expect("a list");
+            assert!(
+                all.iter().all(|one| one["standing"] == "active"),
+                "what has moved is protected: {all:?}"
+            );
             let shown = said(&cluster.cli(host, &["disk", "show", "web"]));
             assert!(shown.contains("it stands still: ") && is_told(&shown), "{shown}");
         }

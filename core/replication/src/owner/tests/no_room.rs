@@ -74,14 +74,32 @@ fn one_that_counts_in_between_is_not_asked_more_often() {
     assert!((5..=13).contains(&rounds), "{rounds}");
 }
 
+fn in_rows(host: u8, standing: Standing) -> Member {
+    let rows = Some(InRows { code: Code::TWO_AND_ONE, position: host - 1 });
+    Member { rows, ..member(u128::from(host), standing) }
+}
+
+/// What a move copied made the member leave that had no room for it, and what had moved before was not protected any more.
+#[test]
+fn what_a_move_copies_is_refused_before_a_member_of_rows_leaves() {
+    let members = (1..=3).map(|host| in_rows(host, Standing::Active)).collect();
+    let mut bench = Bench::new(members);
+    bench.full.insert(ComponentId(3));
+    for (number, target) in (1..).zip([layout::Target::Rows, layout::Target::Data(0)]) {
+        bench.write_for(Asker::Move, number, 0, Some(target));
+        assert_eq!(bench.done.last(), Some(&(Token(number), false)), "{target:?}");
+        assert!(bench.components().iter().all(|(_, standing)| *standing == Standing::Active));
+    }
+    assert!(bench.count(1, "trim") >= 2, "what has it drops it");
+    bench.write_for(Asker::Guest, 9, 0, Some(layout::Target::Rows));
+    assert_eq!(bench.done.last(), Some(&(Token(9), true)));
+    assert_eq!(bench.components()[2], (3, Standing::Absent), "guests go on");
+}
+
 /// A small change stands on one member of rows, and the other has no room for it and cannot be spared, for the third is away. A disk was not
 /// served any more then, even once there was room.
 #[test]
 fn a_take_over_asks_a_full_member_again_that_cannot_be_spared() {
-    let in_rows = |host: u8, standing| {
-        let rows = Some(InRows { code: Code::TWO_AND_ONE, position: host - 1 });
-        Member { rows, ..member(u128::from(host), standing) }
-    };
     let (active, absent) = (Standing::Active, Standing::Absent);
     let members = vec![in_rows(1, active), in_rows(2, active), in_rows(3, absent)];
     let mut bench = Bench::claiming_after(1, members, None);
