@@ -1,5 +1,6 @@
 //! Freeing what does not count any more behind the boundary, once nobody reads it.
 
+use crate::interface::Trouble;
 use crate::limits;
 use crate::mover::{Stage, TRIM_KEY, Trimming};
 use crate::node::Node;
@@ -45,6 +46,7 @@ impl Node {
             return false;
         }
         if trimming.left.is_empty() {
+            mover.trouble = None;
             mover.moved.trimmed = mover.moved.boundary;
             mover.stage = Stage::Idle;
             return true;
@@ -73,6 +75,11 @@ impl Node {
         if let Stage::Trimming(trimming) = &mut mover.stage {
             trimming.outstanding -= 1;
             trimming.has_failed |= result.is_err();
+            mover.trouble = match result {
+                Err(Failure::NoSpace) => Some(Trouble::NoSpace),
+                Err(Failure::Damaged) => Some(Trouble::Damaged),
+                Err(Failure::Unowned | Failure::Abandoned) | Ok(_) => mover.trouble,
+            };
         }
     }
 }

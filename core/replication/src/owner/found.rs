@@ -44,6 +44,11 @@ impl Found {
         self.of[usize::from(position)].as_ref()
     }
 
+    /// Whether a position was read, and has nothing.
+    pub(crate) fn is_hole(&self, position: u8) -> bool {
+        self.get(position).is_some_and(|data| data.pieces.iter().all(|one| matches!(one, Piece::Hole(_))))
+    }
+
     /// A position was read, or put together.
     pub(crate) fn put(&mut self, position: u8, data: Data) {
         self.of[usize::from(position)] = Some(data);

@@ -188,7 +188,15 @@ impl Rows {
         let (code, row) = (self.code, row_of(self.range.part, self.range.block));
         let others = self.others.as_ref().expect("the other units were read");
         let len = usize::from(self.range.count) * BLOCK;
+        let mut of_others = (0..code.data()).filter(|other| *other != unit);
+        let has_nothing = |other| others.is_hole(code.position(row, Unit::Data(other)));
+        // Nothing of the row is left: the parity goes too, and needs no room where it has none.
+        let is_empty = matches!(self.payload, Payload::Trim { .. }) && of_others.all(has_nothing);
         for parity in 0..code.parity() {
+            if is_empty {
+                sent[usize::from(code.position(row, Unit::Parity(parity)))] = self.payload.clone();
+                continue;
+            }
             let mut sum = pool.take_zeroed(len)?;
             if let Payload::Write { data, .. } = &self.payload {
                 add_buffers(sum.bytes_mut(), data, code.coefficient(parity, unit));

@@ -79,6 +79,31 @@ fn in_rows(host: u8, standing: Standing) -> Member {
     Member { rows, ..member(u128::from(host), standing) }
 }
 
+/// Nothing was left of the row, and zeroes were written as its parity: where a device was full a trim failed, or made a member leave. A move
+/// could not go back for it.
+#[test]
+fn a_trim_that_leaves_nothing_of_a_row_needs_no_room() {
+    let members = (1..=3).map(|host| in_rows(host, Standing::Active)).collect();
+    let mut bench = Bench::new(members);
+    bench.reads_holes = true;
+    bench.full.extend((1..=3).map(ComponentId));
+    for (number, asker) in (1..).zip([Asker::Guest, Asker::Move]) {
+        bench.step(Input::Change {
+            token: Token(number),
+            place: 0,
+            part: 0,
+            block: 0,
+            target: Some(layout::Target::Data(0)),
+            tag: base::RequestTag(number),
+            asker,
+            payload: Payload::Trim { count: 16 },
+        });
+        assert_eq!(bench.done.last(), Some(&(Token(number), true)), "{asker:?}");
+    }
+    assert!(bench.components().iter().all(|(_, standing)| *standing == Standing::Active));
+    assert!((1..=3).all(|host| bench.count(host, "refused") == 0));
+}
+
 /// What a move copied made the member leave that had no room for it, and what had moved before was not protected any more.
 #[test]
 fn what_a_move_copies_is_refused_before_a_member_of_rows_leaves() {
