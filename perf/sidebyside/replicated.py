@@ -58,7 +58,7 @@ BUDGETS = [
     Budget("4k randwrite qd32", "drystone, RAID-5 2+1", 90),
     Budget("4k randread qd32", "drystone, 3 copies", 12),
     Budget("4k randread qd32", "drystone, 2 copies", 12),
-    Budget("4k randread qd32", "drystone, 3 copies, read_locality=local", 12),
+    Budget("4k randread qd32", "drystone, 3 copies, read_locality=auto", 14),
     Budget("4k randread qd32", "drystone, 1 copy", 12),
 ]
 
@@ -134,7 +134,7 @@ def copies_needed(options: argparse.Namespace) -> int:
 def disks_of(options: argparse.Namespace, cluster: Cluster, note: str) -> list[Copies]:
     """The disks of a cluster that are measured."""
     disks = [Copies(cluster, copies, options.size, note=note) for copies in options.copies]
-    disks += [Copies(cluster, 3, options.size, "local")] if 3 in options.copies and not note else []
+    disks += [Copies(cluster, 3, options.size, "auto")] if 3 in options.copies and not note else []
     return disks + ([Parity(cluster, options.size, note)] if options.parity else [])
 
 

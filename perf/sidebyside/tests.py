@@ -100,7 +100,7 @@ class Arithmetic(unittest.TestCase):
         plain = replicated.parse([])
         self.assertEqual((plain.copies, plain.cases), ([1, 2, 3], replicated.CASES))
         names = [disk.name for disk in replicated.disks_of(plain, Cluster(Path("/x"), "drystone"), "")]
-        self.assertEqual(names[-1], "drystone, 3 copies, read_locality=local")
+        self.assertEqual(names[-1], "drystone, 3 copies, read_locality=auto")
 
     def test_a_ceph_cluster_has_an_image_of_copies_and_one_with_parity(self):
         plain, rows = ceph.Ceph(Path("/x"), 1, 3), ceph.Ceph(Path("/x"), 1, 2, True)
