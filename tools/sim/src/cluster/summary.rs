@@ -101,7 +101,7 @@ impl std::fmt::Display for Summary {
         write!(
             f,
             "{} events, {} requests, {} take-overs, {} changes rolled forward, {} components left ({} hung) and {} joined \
-             ({} MiB copied), {} came and {} went, {} stood in, {} places restored, {} bad sectors, {} ranges repaired, {} directories \
+             ({} MiB copied), {} came and {} went, {} stood in, {} places restored (at most {} requests answered before the lost were back), {} bad sectors, {} ranges repaired, {} directories \
              set back, {} components diverged, {} rows compared and {} mended, {} writes done again",
             self.events,
             self.answered,
@@ -115,6 +115,7 @@ impl std::fmt::Display for Summary {
             self.went,
             self.stood_in,
             self.restored,
+            self.answered_without,
             self.bad_sectors,
             self.repaired,
             self.rolled_back,
