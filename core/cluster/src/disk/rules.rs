@@ -97,14 +97,14 @@ impl DiskRecord {
     fn set_reservation(&mut self, devices: &[DeviceSpace]) -> Result<(), Objection> {
         let share = self.policy.space_reservation;
         let layout = self.layout_to_come();
-        let least = match check_reservation(&self.placed(&layout, &[]), share, devices) {
+        let kept = match check_reservation(&self.placed(&layout, &[]), share, devices) {
             Ok(()) => share,
             Err(_) if self.policy.force_provisioning => self.space_reservation.min(share),
             Err(cause) => return Err(Objection::Cause(cause)),
         };
-        self.space_reservation = least;
+        self.space_reservation = kept;
         if let Some(moving) = &mut self.moving {
-            moving.space_reservation = least;
+            moving.space_reservation = kept;
         }
         Ok(())
     }

@@ -58,7 +58,7 @@ impl Node {
         let state = &self.requests[key as usize];
         let asker = match state.requester {
             Requester::Peer { .. } => Asker::Forwarded,
-            _ => Asker::Guest,
+            Requester::Guest(_) | Requester::Surplus(_) => Asker::Guest,
         };
         self.change_by_name(Piece::changes_of(key), (state.tag, asker), of, payload);
     }

@@ -113,7 +113,7 @@ impl Settings {
 /// Who asks for a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asker {
-    /// A guest of this node.
+    /// A guest of this node, or the node itself for space that a smaller disk gives back.
     Guest,
     /// A guest of another node, which forwarded it: it may be submitted again.
     Forwarded,

@@ -9,7 +9,7 @@ mod row_restore;
 
 use super::member::At;
 use super::*;
-use crate::roster::{Member, Role, Standing};
+use crate::roster::{InRows, Member, Role, Standing};
 use base::HostId;
 use base::request::StatusRun;
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
@@ -25,6 +25,12 @@ fn member(host: u128, standing: Standing) -> Member {
     let component = ComponentId(host as u64);
     let (base, role, ceiling) = (WriteId::default(), Role::Copy, crate::Ceiling::Unknown);
     Member { component, node: node(host), place: 0, rows: None, standing, base, role, ceiling }
+}
+
+/// A member of rows of 2+1.
+fn in_rows(host: u128, position: u8, standing: Standing) -> Member {
+    let rows = Some(InRows { code: layout::Code::TWO_AND_ONE, position });
+    Member { rows, ..member(host, standing) }
 }
 
 /// An owner on node 1 whose components answer at once, but for those that are held back or not made.

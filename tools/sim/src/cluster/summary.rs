@@ -101,8 +101,8 @@ impl std::fmt::Display for Summary {
         write!(
             f,
             "{} events, {} requests, {} take-overs, {} changes rolled forward, {} components left ({} hung) and {} joined \
-             ({} MiB copied), {} came and {} went, {} stood in, {} places restored (at most {} requests answered before the lost were back), {} bad sectors, {} ranges repaired, {} directories \
-             set back, {} components diverged, {} rows compared and {} mended, {} writes done again",
+             ({} MiB copied), {} came and {} went, {} stood in, {} places restored (at most {} requests answered before \
+             the lost were back), {} bad sectors, {} ranges repaired, {} directories set back, {} components diverged, {} rows compared and {} mended, {} writes done again",
             self.events,
             self.answered,
             self.take_overs,

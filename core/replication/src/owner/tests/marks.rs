@@ -1,7 +1,6 @@
 //! Numbers of small changes for the members that have no part in them.
 
 use super::*;
-use crate::roster::InRows;
 use layout::{Code, Target};
 
 /// A place of 3+1 on hosts 1 to 4. Of its first row host 4 has the parity.

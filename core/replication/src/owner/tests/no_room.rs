@@ -1,8 +1,6 @@
 //! A component whose device is full.
 
 use super::*;
-use crate::roster::InRows;
-use layout::Code;
 use std::time::Duration;
 
 /// Two copies, of which the second lacks a MiB of the first and has no room for it.
@@ -74,16 +72,11 @@ fn one_that_counts_in_between_is_not_asked_more_often() {
     assert!((5..=13).contains(&rounds), "{rounds}");
 }
 
-fn in_rows(host: u8, standing: Standing) -> Member {
-    let rows = Some(InRows { code: Code::TWO_AND_ONE, position: host - 1 });
-    Member { rows, ..member(u128::from(host), standing) }
-}
-
 /// Nothing was left of the row, and zeroes were written as its parity: where a device was full a trim failed, or made a member leave. A move
 /// could not go back for it.
 #[test]
 fn a_trim_that_leaves_nothing_of_a_row_needs_no_room() {
-    let members = (1..=3).map(|host| in_rows(host, Standing::Active)).collect();
+    let members = (1..=3).zip(0..).map(|(host, at)| in_rows(host, at, Standing::Active)).collect();
     let mut bench = Bench::new(members);
     bench.reads_holes = true;
     bench.full.extend((1..=3).map(ComponentId));
@@ -107,7 +100,7 @@ fn a_trim_that_leaves_nothing_of_a_row_needs_no_room() {
 /// What a move copied made the member leave that had no room for it, and what had moved before was not protected any more.
 #[test]
 fn what_a_move_copies_is_refused_before_a_member_of_rows_leaves() {
-    let members = (1..=3).map(|host| in_rows(host, Standing::Active)).collect();
+    let members = (1..=3).zip(0..).map(|(host, at)| in_rows(host, at, Standing::Active)).collect();
     let mut bench = Bench::new(members);
     bench.full.insert(ComponentId(3));
     for (number, target) in (1..).zip([layout::Target::Rows, layout::Target::Data(0)]) {
@@ -126,7 +119,7 @@ fn what_a_move_copies_is_refused_before_a_member_of_rows_leaves() {
 #[test]
 fn a_take_over_asks_a_full_member_again_that_cannot_be_spared() {
     let (active, absent) = (Standing::Active, Standing::Absent);
-    let members = vec![in_rows(1, active), in_rows(2, active), in_rows(3, absent)];
+    let members = vec![in_rows(1, 0, active), in_rows(2, 1, active), in_rows(3, 2, absent)];
     let mut bench = Bench::claiming_after(1, members, None);
     let (id, tag) = (WriteId { epoch: 1, sequence: 1 }, base::RequestTag(9));
     // Of the second row the second unit is on the first member, and parity on the second.

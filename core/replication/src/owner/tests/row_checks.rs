@@ -1,7 +1,6 @@
 //! Rows that are compared with their parity while a disk is served.
 
 use super::*;
-use crate::roster::InRows;
 use layout::{Code, Target};
 
 /// A place on as many hosts as a code has members, each with its position less one, and with something in part 0.

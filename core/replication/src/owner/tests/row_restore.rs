@@ -1,14 +1,11 @@
 //! A member of rows that is put together from its stand-in counts in the place of the active one that is lost.
 
 use super::*;
-use crate::roster::InRows;
-use layout::Code;
 
 const BASE: WriteId = WriteId { epoch: 1, sequence: 5 };
 
 fn in_rows(host: u128, position: u8, standing: Standing) -> Member {
-    let rows = Some(InRows { code: Code::TWO_AND_ONE, position });
-    Member { rows, base: BASE, ..member(host, standing) }
+    Member { base: BASE, ..super::in_rows(host, position, standing) }
 }
 
 /// An owner that restores the second member, which is absent, from its stand-in; the third is lost. The first tells of that window.
