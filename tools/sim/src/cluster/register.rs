@@ -10,7 +10,7 @@ use crate::model::Value;
 use std::collections::BTreeMap;
 
 /// For how long a request must be unanswered to be done again.
-const LONG_NS: u64 = 4_000_000_000;
+const LONG_NS: u64 = 3_000_000_000;
 
 /// A block of a disk.
 pub type Block = u64;
