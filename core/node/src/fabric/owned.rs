@@ -17,6 +17,9 @@ use replication::{Owner, Roster, owner};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+/// Turns of owners in one step of a node beyond any that do something: one that waits for what is refused at once would take them for ever.
+const TURNS_MAX: u32 = 10_000_000;
+
 impl Node {
     pub(crate) fn owner(&self, disk: u32) -> Option<&Owner> {
         self.disks.get(disk)?.ownership.owner.as_deref()
@@ -280,7 +283,10 @@ impl Node {
     pub(crate) fn advance_owners(&mut self, out: &mut Vec<Output>) {
         let now = self.now;
         self.fabric.schedule.ring(now);
+        let mut turns = 0;
         while let Some(disk) = self.fabric.schedule.next_touched() {
+            turns += 1;
+            debug_assert!(turns < TURNS_MAX, "the owner of {disk:?} gives itself work without end");
             let fabric = &mut self.fabric;
             let owner = self.disks.get_mut(disk).and_then(|disk| disk.ownership.owner.as_mut());
             let Some(owner) = owner else { continue };

@@ -159,6 +159,11 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
             "late-joins watchers stand-ins=1000 hangs=300 deaf=200 spoils=200 parity=3 folds=2000 moving=1456",
             "a small change for which a group had no room was taken back, and with it the one that it had taken the place of elsewhere",
         ),
+        (
+            1000716,
+            "parity=3 folds=200 checks=64 stand-ins=1000",
+            "a component of the owner's host that was gone refused its part in a fold at once, and the fold began again at once, without end",
+        ),
     ];
     for (seed, features, story) in stories {
         let run = cluster::run_pinned(Play::Drawn, seed, of_hosts(features), None);
