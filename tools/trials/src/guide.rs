@@ -64,6 +64,10 @@ mod tests {
         let made = commands(CLUSTER, "Make it").expect("commands");
         assert!(made[0].starts_with("drystone cluster init --config /etc/drystone/host.toml"), "{made:?}");
         assert!(made.iter().any(|line| line.starts_with("drystone host join ")), "{made:?}");
+        // Other ways to make a cluster stood below the same heading once, were typed with it, and no hosts apart could be made any more.
+        made.iter().for_each(|line| drop(words(line, &[]).expect("all are drystone's")));
+        let inits = made.iter().filter(|line| line.starts_with("drystone cluster init ")).count();
+        assert_eq!(inits, 1, "{made:?}");
         let used = commands(CLUSTER, "Use it").expect("commands");
         for wanted in [
             "drystone disk create web ",

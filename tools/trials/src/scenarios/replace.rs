@@ -83,7 +83,9 @@ fn once(bench: &mut Bench, round: usize, beside: &mut BTreeMap<String, usize>) -
 /// Types what the guide tells, in its order.
 fn replace(bench: &mut Bench, host: &str, former: &Listed, new: &str) -> Result<(), Failure> {
     let typed = guide::commands(guide::OPERATING, HEADING)?;
-    for line in typed.iter().take_while(|line| !line.starts_with(LOG_DEVICE)) {
+    // The new device is blank.
+    let of_blank = typed.iter().filter(|line| !line.ends_with("--force"));
+    for line in of_blank.take_while(|line| !line.starts_with(LOG_DEVICE)) {
         let words = guide::words(line, &[(FORMER, &former.path), (NEW, new)])?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         bench.cluster.apart()?.say(host, &words)?;
