@@ -43,6 +43,27 @@ pub struct Disk {
     pub trouble: Option<String>,
     /// Its components.
     pub components: Vec<Component>,
+    /// How far it is, while it moves into another layout.
+    pub moving: Option<Moving>,
+    /// Whether it has what its policy asks for.
+    #[serde(default)]
+    pub compliance: Compliance,
+}
+
+/// How far a move is.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Moving {
+    /// Bytes of the disk that have moved.
+    pub moved_bytes: u64,
+    /// Bytes that are still to be moved.
+    pub remaining_bytes: u64,
+}
+
+/// Whether a disk has what its policy asks for.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Compliance {
+    /// `compliant`, `not compliant` or `moving`.
+    pub state: String,
 }
 
 /// A host at which clients have a disk.
@@ -146,6 +167,14 @@ impl Api {
     /// As [`Api::get`].
     pub fn post<T: DeserializeOwned>(&self, path: &str, body: Option<&Value>) -> Result<T, Failure> {
         self.ask(Method::POST, path, body, ANSWER_WAIT)
+    }
+
+    /// Changes what is at `path`.
+    ///
+    /// # Errors
+    /// As [`Api::get`].
+    pub fn patch<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Failure> {
+        self.ask(Method::PATCH, path, Some(body), ANSWER_WAIT)
     }
 
     fn ask<T: DeserializeOwned>(

@@ -16,6 +16,7 @@ mod kill;
 mod libvirt;
 mod migrate;
 mod mixed;
+mod moves;
 mod pause;
 mod power;
 mod reads;
@@ -72,6 +73,8 @@ pub enum Scenario {
     Shape,
     /// The clock of a host steps; needs root, `ip`, `nft`, `etcd`, libfaketime.
     Clock,
+    /// Six hosts: a disk is moved to RAID-5, to RAID-6 and back to two copies; each move is turned round once, and a host is killed in it.
+    Moves,
     /// Clients at different hosts hand the disk over.
     Handover,
     /// QEMU has the disk by a name that stands for all hosts, and its host is killed, or cut off; needs root, `ip`, `nft`, `etcd` and
@@ -100,7 +103,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All.
-    pub const ALL: [Scenario; 28] = [
+    pub const ALL: [Scenario; 29] = [
         Scenario::Guide,
         Scenario::Kill,
         Scenario::Pause,
@@ -118,6 +121,7 @@ impl Scenario {
         Scenario::Full,
         Scenario::Shape,
         Scenario::Clock,
+        Scenario::Moves,
         Scenario::Handover,
         Scenario::Failover,
         Scenario::Migrate,
@@ -154,6 +158,7 @@ impl Scenario {
             Scenario::Full => full::run(settings),
             Scenario::Shape => shape::run(settings),
             Scenario::Clock => clock::run(settings),
+            Scenario::Moves => moves::run(settings),
             Scenario::Handover => handover::run(settings),
             Scenario::Failover => failover::run(settings),
             Scenario::Migrate => migrate::run(settings),
