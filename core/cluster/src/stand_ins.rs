@@ -79,6 +79,7 @@ impl StandIns {
             let because = match of.standing {
                 Standing::Active | Standing::StandIn => Some(Because::Returned),
                 Standing::Absent | Standing::Stale if !is_wanted => Some(Because::Unwanted),
+                Standing::Stale if member.standing != Standing::StandIn => Some(Because::GivenUp),
                 Standing::Absent | Standing::Stale => why_lost(view, disk, one, member),
             };
             if let Some(because) = because {
@@ -311,6 +312,26 @@ mod tests {
         assert_eq!(bench.decide(102 + 3600), [Step::Finish(stand_in)]);
         assert!(bench.disk().is_whole());
         assert_eq!(bench.disk().roster.member(stand_in).map(|one| one.role), Some(Role::Copy));
+    }
+
+    /// A host was taken out while a stand-in was being filled. The owner fills none of what is given up, and the replacement waited for it for
+    /// ever.
+    #[test]
+    fn a_stand_in_that_does_not_count_yet_ends_when_its_component_is_given_up() {
+        let (mut view, host) = one_disk(3);
+        let lost = view.component_on(1, host);
+        view.lose_host(host, 100);
+        let mut bench = Bench::new(view);
+        bench.decide(102);
+        let stand_in = bench.stand_in();
+        bench.view.stand(lost, Standing::Stale);
+        assert_eq!(bench.decide(110), [Step::Dismiss(stand_in, Because::GivenUp)]);
+        let steps = bench.decide(111);
+        assert!(
+            matches!(&steps[..], [Step::Begin(coming)] if coming[0].incoming.replaces == Some(lost)),
+            "{steps:?}"
+        );
+        assert_eq!(bench.decide(112), [], "it is waited for, and nothing stands in for what is replaced");
     }
 
     #[test]

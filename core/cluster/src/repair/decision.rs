@@ -87,6 +87,8 @@ pub enum Because {
     Leaving,
     /// The component that it was to replace, or stands in for, is whole again.
     Returned,
+    /// The component that it was to stand in for is given up, and it does not count yet: it would not be filled any more.
+    GivenUp,
     /// The settings forbid stand-ins, rebalancing or replacements.
     Unwanted,
 }

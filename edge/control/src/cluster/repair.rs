@@ -279,6 +279,7 @@ impl Cluster {
 
 fn because_text(because: Because) -> &'static str {
     match because {
+        Because::GivenUp => "the copy is given up, and another is made",
         Because::Lost => "it is lost itself, or its device has no room",
         Because::Leaving => "its host is to be serviced",
         Because::Returned => "what it was for is whole again",
