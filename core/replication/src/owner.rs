@@ -522,6 +522,7 @@ impl Owner {
             .chain(places)
             .chain(folds)
             .chain(self.marks_wake_at())
+            .chain(self.barriers_wake_at())
             .chain(self.row_checks_wake_at())
             .chain(resends)
             .chain(reads)

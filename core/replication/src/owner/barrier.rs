@@ -15,8 +15,9 @@ use super::interface::{LeftBecause, Phase};
 use super::member::{At, OutAs};
 use super::member_set::MemberSet;
 use super::place::Barrier;
+use crate::limits;
 use crate::rules::Rule;
-use base::WriteId;
+use base::{Instant, WriteId};
 use wire::{Refusal, Request};
 
 impl Owner {
@@ -31,6 +32,7 @@ impl Owner {
         let before = place.barrier.as_ref().map_or(sequence, |barrier| barrier.sequence);
         let (sequence, last) = (sequence.min(before), place.sequence);
         place.barrier = Some(Barrier { sequence, last, stage: None, waiting: MemberSet::EMPTY });
+        place.rests_until = None; // Whoever refused may be the one that is out.
     }
 
     /// Makes watermarks stable that changes wait for.
@@ -51,9 +53,16 @@ impl Owner {
         }
     }
 
-    /// A barrier for which nothing is under way.
+    /// A barrier for which nothing is under way, and something may be.
     fn raised(&self, index: u16) -> Option<Barrier> {
-        self.places[usize::from(index)].barrier.filter(|barrier| barrier.stage.is_none())
+        let place = &self.places[usize::from(index)];
+        place.barrier.filter(|barrier| barrier.stage.is_none() && !place.rests(self.now))
+    }
+
+    /// When barriers are tried again that were refused.
+    pub(crate) fn barriers_wake_at(&self) -> Option<Instant> {
+        let raised = self.places.iter().filter(|place| place.barrier.is_some_and(|one| one.stage.is_none()));
+        raised.filter(|place| place.rests(self.now)).filter_map(|place| place.rests_until).min()
     }
 
     fn make_stable(&mut self, index: u16, sequence: u64) {
@@ -99,6 +108,7 @@ impl Owner {
             }
             Err(Unanswered::Refused(refusal)) => {
                 barrier.stage = None;
+                place.rests_until = Some(self.now + limits::RETRY);
                 let why = LeftBecause::Refused(refusal);
                 self.member_mut(at).trouble = Some(why);
                 self.want_out(at, OutAs::Absent, why);

@@ -110,8 +110,6 @@ pub(crate) struct Held {
     folding: SmallVec<[(u32, u16); 4]>,
     /// When what could not be folded is tried again.
     pub(crate) retry_at: Option<Instant>,
-    /// Until when no fold begins, for a member refused its part in one.
-    pub(crate) rests_until: Option<Instant>,
     /// Until when small changes are not held, for a group had no room for one.
     pub(crate) full_until: Option<Instant>,
 }

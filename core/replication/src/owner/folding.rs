@@ -198,8 +198,7 @@ impl Owner {
         if self.places[usize::from(place)].held.is_clear(&range) {
             return self.fold_next(key);
         }
-        let rests_until = self.places[usize::from(place)].held.rests_until;
-        if !self.can_fold(place) || rests_until.is_some_and(|until| until > self.now) {
+        if !self.can_fold(place) || self.places[usize::from(place)].rests(self.now) {
             return self.end_fold(key, Err(FoldFailure::NotNow));
         }
         let state = &self.places[usize::from(place)];
@@ -356,9 +355,8 @@ impl Owner {
             Ok(_) => note(&mut self.places[usize::from(at.place)].held, at.member),
             Err(why) => {
                 self.works.folds[key].failure = Some(FoldFailure::NotNow);
-                // One of this host refuses at once, and counts until the record has it out: whoever waits would begin again without end.
                 if matches!(why, Unanswered::Refused(_)) {
-                    self.places[usize::from(at.place)].held.rests_until = Some(self.now + limits::RETRY);
+                    self.places[usize::from(at.place)].rests_until = Some(self.now + limits::RETRY);
                 }
                 match why {
                     Unanswered::Refused(Refusal::NotOpen) => self.lost_session(at),

@@ -35,6 +35,9 @@ pub(crate) struct Place {
     pub(crate) is_ready: bool,
     /// Changes that are not acknowledged before a watermark is stable.
     pub(crate) barrier: Option<Barrier>,
+    /// Until when neither a fold nor a barrier begins, for a member refused its part in one. One of the owner's host refuses at once, and
+    /// counts until the record has it out.
+    pub(crate) rests_until: Option<Instant>,
     pub(crate) settle_at: Option<Instant>,
     /// Since when members are owed numbers of changes that they have no part in.
     pub(crate) owed_since: Option<Instant>,
@@ -58,11 +61,17 @@ impl Place {
             restored: MemberSet::EMPTY,
             is_ready: false,
             barrier: None,
+            rests_until: None,
             settle_at: None,
             owed_since: None,
             held: Held::default(),
             steering: Steering::default(),
         }
+    }
+
+    /// Whether a member has refused its part in what would begin again at once.
+    pub(crate) fn rests(&self, now: Instant) -> bool {
+        self.rests_until.is_some_and(|until| until > now)
     }
 
     /// Whether it has one copy only, and none that could come back.

@@ -1,10 +1,10 @@
 //! Records that others change while a disk is served: members that come, and members that go.
 
 mod catching_up;
-mod folds;
 mod hearing;
 mod marks;
 mod no_room;
+mod refusals;
 mod row_checks;
 mod row_restore;
 
@@ -229,10 +229,12 @@ impl Bench {
                 };
                 (component, "checksums", Answer::Checksums((*block..block + count).map(of_block).collect()))
             }
-            Request::Settle { component, .. } => (component, "settle", Answer::Done { congestion: 0 }),
-            Request::Promote { component, .. } if self.missing.contains(component) => {
+            Request::Settle { component, .. } | Request::Promote { component, .. }
+                if self.missing.contains(component) =>
+            {
                 (component, "refused", Answer::Refused(Refusal::NoComponent))
             }
+            Request::Settle { component, .. } => (component, "settle", Answer::Done { congestion: 0 }),
             Request::Promote { component, .. } => (component, "promote", Answer::Done { congestion: 0 }),
             Request::Close { component, .. } => (component, "close", Answer::Done { congestion: 0 }),
             Request::Write { component, .. } if self.full.contains(component) => {

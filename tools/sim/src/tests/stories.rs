@@ -164,6 +164,11 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
             "parity=3 folds=200 checks=64 stand-ins=1000",
             "a component of the owner's host that was gone refused its part in a fold at once, and the fold began again at once, without end",
         ),
+        (
+            1201858,
+            "parity=3 folds=20 checks=1024 stand-ins=1000 hangs=300 late-joins",
+            "the same with the watermark that a barrier makes stable",
+        ),
     ];
     for (seed, features, story) in stories {
         let run = cluster::run_pinned(Play::Drawn, seed, of_hosts(features), None);

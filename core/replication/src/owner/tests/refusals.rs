@@ -1,0 +1,51 @@
+//! What a member refuses that counts until the record has it out. One of the owner's host refuses at once.
+
+use super::*;
+
+/// Of a place of which no member can be spared, the data member of a held change is gone from its host: that refuses at once. The owner began
+/// again at once, and its thread did nothing else any more (cluster seed 1000716).
+#[test]
+fn a_fold_that_a_member_refuses_begins_again_after_a_pause() {
+    let members = (1..=3).zip(0..).map(|(host, at)| in_rows(host, at, Standing::Active)).collect();
+    let mut bench = Bench::new(members);
+    bench.write_of(1, 0, Some(layout::Target::Data(0)));
+    bench.missing.insert(ComponentId(1));
+    bench.record(|members| members[1].standing = Standing::Absent);
+    assert!(bench.count(1, "refused") > 0, "it is folded, for the place is not whole any more");
+    bench.pass(limits::RETRY);
+    for (number, block) in (2..).zip([0, 1, 0]) {
+        bench.write_of(number, block, Some(layout::Target::Data(0)));
+    }
+    let at_once = bench.count(1, "refused");
+    assert!(at_once <= 6, "{at_once}");
+    bench.pass(limits::RETRY * 10);
+    let refused = bench.count(1, "refused") - at_once;
+    assert!((8..=22).contains(&refused), "{refused} in ten pauses");
+    bench.missing.clear();
+    bench.pass(limits::RETRY * 3);
+    assert_eq!(bench.count(1, "promote"), 1);
+    let mut done = bench.done.split_off(1);
+    done.sort_unstable_by_key(|(token, _)| token.0);
+    assert_eq!(done, [(Token(2), true), (Token(3), true), (Token(4), true)]);
+}
+
+/// The same with the watermark that must be stable before a change is acknowledged which a departed member lacks (cluster seed 1201858).
+#[test]
+fn a_barrier_that_a_member_refuses_is_raised_again_after_a_pause() {
+    let members = (1..=3).zip(0..).map(|(host, at)| in_rows(host, at, Standing::Active)).collect();
+    let mut bench = Bench::new(members);
+    bench.silent.insert(node(3));
+    bench.write_of(1, 0, Some(layout::Target::Rows));
+    bench.missing.insert(ComponentId(1));
+    bench.step(Input::Link { node: node(3), change: LinkChange::Silent });
+    bench.wait(limits::RECONNECT);
+    assert_eq!(bench.components()[2], (3, Standing::Absent));
+    let at_once = bench.count(1, "refused");
+    bench.pass(limits::RETRY * 10);
+    let refused = bench.count(1, "refused") - at_once;
+    assert!(at_once <= 3 && (8..=16).contains(&refused), "{at_once}, {refused} in ten pauses");
+    assert_eq!(bench.done, [], "nobody relies on it yet");
+    bench.missing.clear();
+    bench.pass(limits::RETRY * 2);
+    assert_eq!(bench.done, [(Token(1), true)]);
+}
