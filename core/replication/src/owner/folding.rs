@@ -237,7 +237,7 @@ impl Owner {
             Err(Unanswered::Refused(refusal)) => {
                 fold.failure = Some(FoldFailure::NotNow);
                 match refusal {
-                    Refusal::NotOpen => self.lost_session(at),
+                    Refusal::NotOpen | Refusal::Busy => self.lost_session(at),
                     Refusal::NoComponent | Refusal::DeviceLost => self.unreadable(at, refusal),
                     _ => {}
                 }

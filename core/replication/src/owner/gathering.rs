@@ -83,7 +83,8 @@ impl Owner {
                 gather.except.insert(at.member);
                 match refusal {
                     Refusal::Damaged => gather.is_damaged = true,
-                    Refusal::NotOpen => self.lost_session(at),
+                    // A host that opens a group knows of no component that may be of that.
+                    Refusal::NotOpen | Refusal::Busy => self.lost_session(at),
                     Refusal::NoComponent | Refusal::DeviceLost => self.unreadable(at, refusal),
                     _ => {}
                 }

@@ -43,6 +43,8 @@ struct Bench {
     silent: BTreeSet<NodeId>,
     /// Components whose devices are full.
     full: BTreeSet<ComponentId>,
+    /// Components that are on a group which is being opened.
+    busy: BTreeSet<ComponentId>,
     missing: BTreeSet<ComponentId>,
     late: Vec<(Ask, Answer)>,
     asked: BTreeMap<ComponentId, Vec<&'static str>>,
@@ -115,6 +117,7 @@ impl Bench {
             silent: BTreeSet::new(),
             missing: BTreeSet::new(),
             full: BTreeSet::new(),
+            busy: BTreeSet::new(),
             late: Vec::new(),
             asked: BTreeMap::new(),
             done: Vec::new(),
@@ -196,10 +199,15 @@ impl Bench {
             Request::Open { component, .. } if self.missing.contains(component) => {
                 (component, "open", Answer::Refused(Refusal::NoComponent))
             }
-            Request::Open { component, .. } => {
+            Request::Open { component, .. } if !self.busy.contains(component) => {
                 let watermark = self.watermarks.get(component).copied().unwrap_or_default();
                 let entries = self.windows.get(component).cloned().unwrap_or_default();
                 (component, "open", Answer::Opened { watermark, entries })
+            }
+            Request::Open { component, .. } | Request::Read { component, .. }
+                if self.busy.contains(component) =>
+            {
+                (component, "refused", Answer::Refused(Refusal::Busy))
             }
             Request::Read { component, block, count, .. } => {
                 let len = usize::from(*count) * BLOCK_SIZE as usize;

@@ -49,3 +49,22 @@ fn a_barrier_that_a_member_refuses_is_raised_again_after_a_pause() {
     bench.pass(limits::RETRY * 2);
     assert_eq!(bench.done, [(Token(1), true)]);
 }
+
+/// A host that was opening a group refused reads of a component that it did not know any more, and each read began again at once.
+#[test]
+fn what_a_busy_host_cannot_give_is_asked_again_after_a_pause() {
+    let members = (1..=3).zip(0..).map(|(host, at)| in_rows(host, at, Standing::Active)).collect();
+    let mut bench = Bench::new(members);
+    bench.missing.insert(ComponentId(2));
+    bench.record(|members| members[1].standing = Standing::Absent);
+    bench.busy.insert(ComponentId(1));
+    // Its row has the other unit on the absent member: that is decoded.
+    bench.write_of(1, 0, Some(layout::Target::Data(0)));
+    bench.pass(limits::RETRY * 10);
+    let refused = bench.count(1, "refused");
+    assert!((8..=14).contains(&refused), "{refused} in ten pauses");
+    assert_eq!(bench.done, []);
+    bench.busy.clear();
+    bench.pass(limits::RETRY * 3);
+    assert_eq!(bench.done, [(Token(1), true)]);
+}
