@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Turns of owners in one step of a node beyond any that do something: one that waits for what is refused at once would take them for ever.
-const TURNS_MAX: u32 = 10_000_000;
+const TURNS_MAX: u32 = 1_000_000;
 
 impl Node {
     pub(crate) fn owner(&self, disk: u32) -> Option<&Owner> {
