@@ -22,7 +22,7 @@ fn alone(config: &str) -> String {
 /// The commands that the guide names for a host that grows: those of each of its blocks.
 fn words_of_the_guide() -> Vec<Vec<String>> {
     let guide = std::fs::read_to_string("../../docs/guide/cluster.md").expect("the guide");
-    let (_, section) = guide.split_once("### One host today, three next month").expect("the section");
+    let (_, section) = guide.split_once("\n## One host today, three next month\n").expect("the section");
     let (section, _) = section.split_once("\n## ").expect("another section");
     let blocks = section.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
     blocks
