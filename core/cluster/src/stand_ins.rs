@@ -248,6 +248,17 @@ mod tests {
         }
     }
 
+    /// A disk in a cluster of so many hosts, one of its components missing, and the stand-in for it.
+    fn with_stand_in(hosts: u128) -> (Bench, ComponentId, ComponentId) {
+        let (mut view, host) = one_disk(hosts);
+        let lost = view.component_on(1, host);
+        view.lose_host(host, 100);
+        let mut bench = Bench::new(view);
+        bench.decide(102);
+        let stand_in = bench.stand_in();
+        (bench, lost, stand_in)
+    }
+
     #[test]
     fn what_is_missing_has_a_stand_in_on_a_third_host_soon_and_none_once_it_is_back() {
         let (mut view, host) = one_disk(3);
@@ -298,12 +309,7 @@ mod tests {
 
     #[test]
     fn what_stands_in_takes_the_seat_of_what_is_given_up() {
-        let (mut view, host) = one_disk(3);
-        let lost = view.component_on(1, host);
-        view.lose_host(host, 100);
-        let mut bench = Bench::new(view);
-        bench.decide(102);
-        let stand_in = bench.stand_in();
+        let (mut bench, lost, stand_in) = with_stand_in(3);
         assert_eq!(bench.decide(100 + 3600), [], "it does not count yet, and soon will");
         bench.view.stand(stand_in, Standing::StandIn);
         assert_eq!(bench.decide(101 + 3600), [Step::Inherit(stand_in)]);
@@ -314,16 +320,11 @@ mod tests {
         assert_eq!(bench.disk().roster.member(stand_in).map(|one| one.role), Some(Role::Copy));
     }
 
-    /// A host was taken out while a stand-in was being filled. The owner fills none of what is given up, and the replacement waited for it for
-    /// ever.
+    /// A host was removed while a stand-in was being filled. Owners do not fill a stand-in of a stale component, so the replacement waited for it
+    /// without end.
     #[test]
     fn a_stand_in_that_does_not_count_yet_ends_when_its_component_is_given_up() {
-        let (mut view, host) = one_disk(3);
-        let lost = view.component_on(1, host);
-        view.lose_host(host, 100);
-        let mut bench = Bench::new(view);
-        bench.decide(102);
-        let stand_in = bench.stand_in();
+        let (mut bench, lost, stand_in) = with_stand_in(3);
         bench.view.stand(lost, Standing::Stale);
         assert_eq!(bench.decide(110), [Step::Dismiss(stand_in, Because::GivenUp)]);
         let steps = bench.decide(111);
@@ -336,11 +337,7 @@ mod tests {
 
     #[test]
     fn a_stand_in_whose_host_goes_is_replaced_by_another() {
-        let (mut view, host) = one_disk(4);
-        view.lose_host(host, 100);
-        let mut bench = Bench::new(view);
-        bench.decide(102);
-        let first = bench.stand_in();
+        let (mut bench, _, first) = with_stand_in(4);
         let node = bench.disk().roster.member(first).expect("it is there").node;
         bench.view.lose_host(node.host.0, 110);
         assert_eq!(bench.decide(112), [Step::Dismiss(first, Because::Lost)]);
@@ -351,11 +348,7 @@ mod tests {
 
     #[test]
     fn hosts_that_are_serviced_take_none_and_keep_none() {
-        let (mut view, host) = one_disk(4);
-        view.lose_host(host, 100);
-        let mut bench = Bench::new(view);
-        bench.decide(102);
-        let first = bench.stand_in();
+        let (mut bench, _, first) = with_stand_in(4);
         let node = bench.disk().roster.member(first).expect("it is there").node;
         let maintenance = Maintenance::Entering { mode: Mode::EnsureAccessibility, since: at(103) };
         bench.view.host_mut(node.host.0).maintenance = maintenance;
@@ -366,11 +359,7 @@ mod tests {
 
     #[test]
     fn when_they_are_not_wanted_none_begins_and_those_that_are_there_go() {
-        let (mut view, host) = one_disk(3);
-        view.lose_host(host, 100);
-        let mut bench = Bench::new(view);
-        bench.decide(102);
-        let stand_in = bench.stand_in();
+        let (mut bench, _, stand_in) = with_stand_in(3);
         bench.is_wanted = false;
         assert_eq!(bench.decide(103), [Step::Dismiss(stand_in, Because::Unwanted)]);
         assert_eq!(bench.decide(104), []);

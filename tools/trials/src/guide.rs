@@ -64,7 +64,7 @@ mod tests {
         let made = commands(CLUSTER, "Make it").expect("commands");
         assert!(made[0].starts_with("drystone cluster init --config /etc/drystone/host.toml"), "{made:?}");
         assert!(made.iter().any(|line| line.starts_with("drystone host join ")), "{made:?}");
-        // Other ways to make a cluster stood below the same heading once, were typed with it, and no hosts apart could be made any more.
+        // The section must hold one way to make a cluster: trials type all of its commands.
         made.iter().for_each(|line| drop(words(line, &[]).expect("all are drystone's")));
         let inits = made.iter().filter(|line| line.starts_with("drystone cluster init ")).count();
         assert_eq!(inits, 1, "{made:?}");

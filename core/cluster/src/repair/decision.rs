@@ -87,7 +87,7 @@ pub enum Because {
     Leaving,
     /// The component that it was to replace, or stands in for, is whole again.
     Returned,
-    /// The component that it was to stand in for is given up, and it does not count yet: it would not be filled any more.
+    /// The record has the component that it was to stand in for stale, and the stand-in does not count yet. Owners do not fill such a stand-in.
     GivenUp,
     /// The settings forbid stand-ins, rebalancing or replacements.
     Unwanted,

@@ -17,7 +17,8 @@ use replication::{Owner, Roster, owner};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Turns of owners in one step of a node beyond any that do something: one that waits for what is refused at once would take them for ever.
+/// An upper bound for the turns that owners take in one step of a node. A greater number means that an owner retries a refused request within
+/// the step and never ends it.
 const TURNS_MAX: u32 = 1_000_000;
 
 impl Node {

@@ -15,7 +15,6 @@ use super::interface::{LeftBecause, Phase};
 use super::member::{At, OutAs};
 use super::member_set::MemberSet;
 use super::place::Barrier;
-use crate::limits;
 use crate::rules::Rule;
 use base::{Instant, WriteId};
 use wire::{Refusal, Request};
@@ -32,7 +31,7 @@ impl Owner {
         let before = place.barrier.as_ref().map_or(sequence, |barrier| barrier.sequence);
         let (sequence, last) = (sequence.min(before), place.sequence);
         place.barrier = Some(Barrier { sequence, last, stage: None, waiting: MemberSet::EMPTY });
-        place.rests_until = None; // Whoever refused may be the one that is out.
+        place.rests_until = None; // The member that refused may be the one that left.
     }
 
     /// Makes watermarks stable that changes wait for.
@@ -53,13 +52,13 @@ impl Owner {
         }
     }
 
-    /// A barrier for which nothing is under way, and something may be.
+    /// A barrier that has no attempt in flight and may begin one now.
     fn raised(&self, index: u16) -> Option<Barrier> {
         let place = &self.places[usize::from(index)];
         place.barrier.filter(|barrier| barrier.stage.is_none() && !place.rests(self.now))
     }
 
-    /// When barriers are tried again that were refused.
+    /// When the next refused barrier is tried again.
     pub(crate) fn barriers_wake_at(&self) -> Option<Instant> {
         let raised = self.places.iter().filter(|place| place.barrier.is_some_and(|one| one.stage.is_none()));
         raised.filter(|place| place.rests(self.now)).filter_map(|place| place.rests_until).min()
@@ -108,7 +107,7 @@ impl Owner {
             }
             Err(Unanswered::Refused(refusal)) => {
                 barrier.stage = None;
-                place.rests_until = Some(self.now + limits::RETRY);
+                place.rest(self.now);
                 let why = LeftBecause::Refused(refusal);
                 self.member_mut(at).trouble = Some(why);
                 self.want_out(at, OutAs::Absent, why);

@@ -356,7 +356,7 @@ impl Owner {
             Err(why) => {
                 self.works.folds[key].failure = Some(FoldFailure::NotNow);
                 if matches!(why, Unanswered::Refused(_)) {
-                    self.places[usize::from(at.place)].rests_until = Some(self.now + limits::RETRY);
+                    self.places[usize::from(at.place)].rest(self.now);
                 }
                 match why {
                     Unanswered::Refused(Refusal::NotOpen) => self.lost_session(at),

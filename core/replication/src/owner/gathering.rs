@@ -83,7 +83,7 @@ impl Owner {
                 gather.except.insert(at.member);
                 match refusal {
                     Refusal::Damaged => gather.is_damaged = true,
-                    // A host that opens a group knows of no component that may be of that.
+                    // A host answers Busy while it opens a disk group: the component may be in that group.
                     Refusal::NotOpen | Refusal::Busy => self.lost_session(at),
                     Refusal::NoComponent | Refusal::DeviceLost => self.unreadable(at, refusal),
                     _ => {}

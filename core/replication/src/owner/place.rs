@@ -7,6 +7,7 @@ use super::member_set::MemberSet;
 use super::resync::Kind;
 use super::steering::Steering;
 use super::work::{ChangeWork, Key};
+use crate::limits;
 use crate::locks::Range;
 use crate::rules::Rule;
 use base::rules::Rules;
@@ -35,8 +36,8 @@ pub(crate) struct Place {
     pub(crate) is_ready: bool,
     /// Changes that are not acknowledged before a watermark is stable.
     pub(crate) barrier: Option<Barrier>,
-    /// Until when neither a fold nor a barrier begins, for a member refused its part in one. One of the owner's host refuses at once, and
-    /// counts until the record has it out.
+    /// No fold and no barrier begins before this time, because a member refused its part in one. A component on the owner's host refuses within
+    /// the same step and counts until the record removes it, so an immediate retry would never end the step.
     pub(crate) rests_until: Option<Instant>,
     pub(crate) settle_at: Option<Instant>,
     /// Since when members are owed numbers of changes that they have no part in.
@@ -69,7 +70,12 @@ impl Place {
         }
     }
 
-    /// Whether a member has refused its part in what would begin again at once.
+    /// A member refused its part in a fold or a barrier: the next attempt waits.
+    pub(crate) fn rest(&mut self, now: Instant) {
+        self.rests_until = Some(now + limits::RETRY);
+    }
+
+    /// Whether folds and barriers wait because a member refused its part in one.
     pub(crate) fn rests(&self, now: Instant) -> bool {
         self.rests_until.is_some_and(|until| until > now)
     }

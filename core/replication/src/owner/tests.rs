@@ -43,7 +43,7 @@ struct Bench {
     silent: BTreeSet<NodeId>,
     /// Components whose devices are full.
     full: BTreeSet<ComponentId>,
-    /// Components that are on a group which is being opened.
+    /// Components in a disk group that is being opened.
     busy: BTreeSet<ComponentId>,
     missing: BTreeSet<ComponentId>,
     late: Vec<(Ask, Answer)>,

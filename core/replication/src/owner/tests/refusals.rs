@@ -1,9 +1,9 @@
-//! What a member refuses that counts until the record has it out. One of the owner's host refuses at once.
+//! Requests that a member refuses while it still counts. A component on the owner's host refuses within the same step.
 
 use super::*;
 
-/// Of a place of which no member can be spared, the data member of a held change is gone from its host: that refuses at once. The owner began
-/// again at once, and its thread did nothing else any more (cluster seed 1000716).
+/// No member of the place can be spared, and the data member of a held change no longer exists on its host. The owner retried the fold within
+/// the same step, so its thread did nothing else (cluster seed 1000716).
 #[test]
 fn a_fold_that_a_member_refuses_begins_again_after_a_pause() {
     let members = (1..=3).zip(0..).map(|(host, at)| in_rows(host, at, Standing::Active)).collect();
@@ -29,7 +29,7 @@ fn a_fold_that_a_member_refuses_begins_again_after_a_pause() {
     assert_eq!(done, [(Token(2), true), (Token(3), true), (Token(4), true)]);
 }
 
-/// The same with the watermark that must be stable before a change is acknowledged which a departed member lacks (cluster seed 1201858).
+/// The same loop with a barrier: a departed member lacks a change, which is acknowledged once the watermark is stable (cluster seed 1201858).
 #[test]
 fn a_barrier_that_a_member_refuses_is_raised_again_after_a_pause() {
     let members = (1..=3).zip(0..).map(|(host, at)| in_rows(host, at, Standing::Active)).collect();
@@ -50,7 +50,7 @@ fn a_barrier_that_a_member_refuses_is_raised_again_after_a_pause() {
     assert_eq!(bench.done, [(Token(1), true)]);
 }
 
-/// A host that was opening a group refused reads of a component that it did not know any more, and each read began again at once.
+/// A host that opened a disk group refused reads of a component that it did not know yet. The owner retried each read within the same step.
 #[test]
 fn what_a_busy_host_cannot_give_is_asked_again_after_a_pause() {
     let members = (1..=3).zip(0..).map(|(host, at)| in_rows(host, at, Standing::Active)).collect();
