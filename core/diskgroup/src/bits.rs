@@ -13,6 +13,13 @@ impl BitSet {
         BitSet { words: vec![0; bound.div_ceil(64) as usize], bound, count: 0 }
     }
 
+    /// Numbers up to a greater bound may be in it from now on.
+    pub(crate) fn grow(&mut self, bound: u32) {
+        assert!(bound >= self.bound, "a set does not shrink");
+        self.bound = bound;
+        self.words.resize(bound.div_ceil(64) as usize, 0);
+    }
+
     pub(crate) fn count(&self) -> u32 {
         self.count
     }

@@ -74,7 +74,7 @@ impl WriteBuffer {
     pub(crate) fn waits_to_hold(&self) -> bool {
         let is_held = |work: &Work| match work {
             Work::Write { change, .. } | Work::Trim { change, .. } => change.layer > 0,
-            Work::Order { .. } => false,
+            Work::Order { .. } | Work::Snapshot { .. } => false,
         };
         self.waiting.front().is_some_and(is_held)
     }
@@ -139,6 +139,7 @@ impl WriteBuffer {
         let blocks = header_blocks + self.gather.data_blocks();
         let start = log.take_position(blocks);
         let fixed = BatchHeader {
+            format: log.format(),
             log_mark: log.anchor().log_mark,
             number: start.number,
             position: start.position,
@@ -208,6 +209,11 @@ impl WriteBuffer {
     /// Takes the record that goes next: of those that a checkpoint waits for, else of the others.
     pub(crate) fn next_record_waiting(&mut self) -> Option<OwnRecord> {
         self.checkpoint_waiting.pop_front().or_else(|| self.records_waiting.pop_front())
+    }
+
+    /// Whether the batch that is being gathered speaks of a component.
+    pub(crate) fn gathers(&self, component: base::ComponentId) -> bool {
+        self.gather.then().iter().any(|one| one.record.component() == Some(component))
     }
 
     /// Whether a record that names the device is on its way to the log and has no position there yet.

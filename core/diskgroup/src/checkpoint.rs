@@ -23,6 +23,20 @@ pub(crate) struct AnchorCopy {
     pub(crate) is_first: bool,
 }
 
+/// What a deleted component waits for that had mapped parts: their pages must be empty on the device before its slot is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum DeletionCheckpoint {
+    /// Nothing.
+    #[default]
+    None,
+    /// A checkpoint that begins from now on.
+    Wanted,
+    /// The end of the checkpoint under way.
+    Begun,
+    /// It has ended.
+    Done,
+}
+
 /// How far the checkpoint under way is.
 #[derive(Debug, Default)]
 enum Step {
@@ -101,6 +115,16 @@ impl Checkpoint {
         if let Step::Preparing { tail, pages, flushes: 0, records: 0 } = &mut self.step {
             let pages = std::mem::take(pages);
             self.step = Step::Writing { tail: *tail, pages, next: 0, outstanding: 0, intents_from };
+        }
+    }
+
+    /// The stamp of the pages that are being written.
+    pub(crate) fn stamp(&self) -> u64 {
+        match &self.step {
+            Step::Writing { intents_from, .. } => *intents_from,
+            Step::Idle | Step::Preparing { .. } | Step::Flushing { .. } | Step::Anchoring => {
+                unreachable!("pages are written by a checkpoint")
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! A component as its group knows it.
 
 use crate::format::page::{ComponentRecord, HOLES_MAX, PARTS_PER_HOLE};
+use crate::lineage::Lineage;
 use crate::window::Window;
 use base::WriteId;
 use base::units::EXTENT_SIZE;
@@ -19,8 +20,10 @@ pub(crate) struct Component {
     /// The member it stands on, and its slot there.
     pub(crate) member: u8,
     pub(crate) slot: u32,
-    /// Extents taken.
+    /// Parts that have an extent or a map page.
     pub(crate) used: u32,
+    /// Its snapshots, and what they see beside the live parts.
+    pub(crate) lineage: Lineage,
     /// Whether its record is stable: only then it may be used.
     pub(crate) is_stable: bool,
     /// While it is being deleted: the next part to give back.
@@ -47,6 +50,7 @@ impl Component {
             member,
             slot,
             used: 0,
+            lineage: Lineage::default(),
             is_stable: stability == Stability::Stable,
             delete_cursor: 0,
             frees_pending: 0,

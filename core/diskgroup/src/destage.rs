@@ -1,9 +1,10 @@
 //! The state of destaging: the round under way, the extents that it moves, and how much may be in flight.
 
 use crate::format::batch::ExtentLocation;
-use crate::index::{Dirty, Index, Newest};
+use crate::index::{Index, IndexEntry, Newest};
 use crate::limits;
 use crate::log::{BatchStart, Log};
+use crate::read::UNITS_PER_BLOCK;
 use crate::share::Share;
 use crate::unreadable::BadBlocks;
 use base::checksum::crc32c;
@@ -11,13 +12,14 @@ use base::request::Buffers;
 use base::units::{BLOCK_SIZE, MIB};
 use base::{Buffer, Instant, WriteId};
 use slab::Slab;
+use smallvec::SmallVec;
 
 /// One round over the oldest part of the log.
 #[derive(Debug)]
 struct Round {
     boundary: BatchStart,
     /// Extents to visit, in order; the next one is at `next`.
-    queue: Vec<ExtentLocation>,
+    queue: Vec<Due>,
     next: usize,
     active: usize,
     started: Instant,
@@ -92,12 +94,19 @@ pub(crate) struct Item {
     pub(crate) checksum: Option<u32>,
     /// `None` until it was read, and for good if it is damaged or trimmed.
     pub(crate) data: Option<Buffer>,
+    /// The unit (512 bytes) of the device to which its data go; 0 until that is chosen.
+    pub(crate) unit: u64,
 }
 
 impl Item {
     /// Whether it has to be read from the log.
     pub(crate) fn is_missing(&self) -> bool {
         self.checksum.is_some() && self.data.is_none()
+    }
+
+    /// Whether its data could not be read, once that was tried.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.is_missing()
     }
 }
 
@@ -108,17 +117,47 @@ pub(crate) struct LogRun {
     pub(crate) count: u64,
 }
 
-/// Blocks side by side in an extent, to be written at once.
+/// Blocks side by side on a device, to be written at once.
 #[derive(Debug)]
 pub(crate) struct RestRun {
-    pub(crate) block: u8,
+    pub(crate) unit: u64,
     pub(crate) count: u64,
     pub(crate) buffers: Buffers,
 }
 
-/// What has been begun for an extent on its way: its page is pinned.
+/// What a visit of destaging is to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// An extent.
+    Extent(ExtentLocation),
+    /// A part that is in no extent, of a component on that member.
+    Part { member: u8, part: (u32, u32) },
+}
+
+impl Due {
+    /// The device.
+    pub(crate) fn member(self) -> u8 {
+        match self {
+            Due::Extent(location) => location.member,
+            Due::Part { member, .. } => member,
+        }
+    }
+}
+
+/// How the blocks of a visit get their places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Where they are in the extent.
+    InPlace,
+    /// In frames; they were written when that snapshot was the newest.
+    Mapped { born: u32 },
+}
+
+/// What has been begun for an extent on its way: its pages are pinned.
 #[derive(Debug)]
 struct Moving {
+    way: Way,
+    pinned: SmallVec<[u32; 2]>,
     items: Vec<Item>,
     /// Device requests under way.
     outstanding: usize,
@@ -128,7 +167,7 @@ struct Moving {
 /// One extent on its way.
 #[derive(Debug)]
 pub(crate) struct Destage {
-    location: ExtentLocation,
+    due: Due,
     dirty: u32,
     generation: u32,
     boundary: u64,
@@ -139,15 +178,27 @@ pub(crate) struct Destage {
 /// How the visit to an extent ended.
 #[derive(Debug)]
 pub(crate) struct Visited {
-    pub(crate) location: ExtentLocation,
+    pub(crate) due: Due,
     pub(crate) dirty: u32,
-    /// Whether its page was pinned.
-    pub(crate) is_pinned: bool,
+    /// The pages that were pinned for it.
+    pub(crate) pinned: SmallVec<[u32; 2]>,
+    /// Whether it had its blocks on their way.
+    pub(crate) was_begun: bool,
 }
 
 impl Destage {
-    pub(crate) fn location(&self) -> ExtentLocation {
-        self.location
+    pub(crate) fn due(&self) -> Due {
+        self.due
+    }
+
+    /// Up to where in the log it takes blocks.
+    pub(crate) fn boundary(&self) -> u64 {
+        self.boundary
+    }
+
+    /// How its blocks, which are on their way, get their places.
+    pub(crate) fn way(&self) -> Way {
+        self.moving.as_ref().expect("its device requests were begun").way
     }
 
     /// The key of what the log has of the extent.
@@ -160,9 +211,13 @@ impl Destage {
         index.get(self.dirty).generation() != self.generation
     }
 
-    /// What is to be moved: what is in memory has its data.
-    pub(crate) fn due_items(&self, index: &Index) -> Vec<Item> {
-        let mut items = due_items(index.get(self.dirty), self.boundary);
+    /// What is to be moved of the oldest segment: what is in memory has its data.
+    pub(crate) fn due_items(&self, index: &Index, way: Way) -> Vec<Item> {
+        let (_, entries) = index.get(self.dirty).oldest_segment();
+        let mut items = match way {
+            Way::InPlace => due_items(entries, self.boundary),
+            Way::Mapped { .. } => exact_items(entries, self.boundary),
+        };
         for item in items.iter_mut().filter(|item| item.checksum.is_some()) {
             item.data = index.retained(item.position).cloned();
         }
@@ -277,7 +332,7 @@ impl Destaging {
     pub(crate) fn begin_round(
         &mut self,
         boundary: BatchStart,
-        queue: Vec<ExtentLocation>,
+        queue: Vec<Due>,
         covers_all: bool,
         started: Instant,
     ) {
@@ -291,22 +346,41 @@ impl Destaging {
     }
 
     /// The extent to visit next, unless so much is in flight.
-    pub(crate) fn next_location(&mut self, depth: Depth) -> Option<ExtentLocation> {
+    pub(crate) fn next_due(&mut self, depth: Depth) -> Option<Due> {
         let round = self.round.as_mut()?;
         if round.active >= depth.extents || self.bytes_in_flight >= depth.bytes {
             return None;
         }
-        let location = *round.queue.get(round.next)?;
+        let due = *round.queue.get(round.next)?;
         round.next += 1;
-        Some(location)
+        Some(due)
     }
 
     /// An extent is visited: gives its key.
-    pub(crate) fn visit(&mut self, location: ExtentLocation, dirty: u32, generation: u32) -> u32 {
+    pub(crate) fn visit(&mut self, due: Due, dirty: u32, generation: u32) -> u32 {
         let round = self.round.as_mut().expect("destaging happens in rounds");
         round.active += 1;
         let boundary = round.boundary.position;
-        self.moves.insert(Destage { location, dirty, generation, boundary, moving: None }) as u32
+        self.moves.insert(Destage { due, dirty, generation, boundary, moving: None }) as u32
+    }
+
+    /// The round under way visits something once more.
+    pub(crate) fn visit_again(&mut self, due: Due) {
+        self.round.as_mut().expect("destaging happens in rounds").queue.push(due);
+    }
+
+    /// Up to where the round under way takes blocks.
+    pub(crate) fn boundary(&self) -> Option<u64> {
+        self.round.as_ref().map(|round| round.boundary.position)
+    }
+
+    /// Visits that give blocks their places in frames and are on their way on a device: each may take pages.
+    pub(crate) fn mapping_on(&self, member: u8) -> u32 {
+        let is_mapping = |one: &Destage| {
+            one.due.member() == member
+                && one.moving.as_ref().is_some_and(|moving| matches!(moving.way, Way::Mapped { .. }))
+        };
+        self.moves.iter().filter(|(_, one)| is_mapping(one)).count() as u32
     }
 
     pub(crate) fn get(&self, key: u32) -> &Destage {
@@ -327,13 +401,19 @@ impl Destaging {
         std::mem::take(&mut self.waiting)
     }
 
-    /// An extent whose page is pinned begins to move, with so many reads of the log.
-    pub(crate) fn begin(&mut self, key: u32, items: Vec<Item>, reads: usize) {
+    /// A visit whose pages are pinned begins to move blocks, with so many reads of the log.
+    pub(crate) fn begin(
+        &mut self,
+        key: u32,
+        (way, pinned): (Way, SmallVec<[u32; 2]>),
+        items: Vec<Item>,
+        reads: usize,
+    ) {
         let bytes = items.iter().filter(|item| item.checksum.is_some()).count() as u64 * BLOCK_SIZE;
         self.bytes_in_flight += bytes;
         let moving = &mut self.moves[key as usize].moving;
         assert!(moving.is_none(), "an extent is moved once in a visit");
-        *moving = Some(Moving { items, outstanding: reads, bytes });
+        *moving = Some(Moving { way, pinned, items, outstanding: reads, bytes });
     }
 
     /// A read of the log brought blocks. Gives back those that are damaged, and whether it was the last read.
@@ -351,21 +431,33 @@ impl Destaging {
         (damaged, moving.outstanding == 0)
     }
 
-    /// The writes of an extent whose blocks are all read, neighbours together; they are begun now.
+    /// The blocks that a visit is about to write, each with its position in the log.
+    pub(crate) fn items_of(&self, key: u32) -> Vec<(u8, u64)> {
+        let moving = self.moves[key as usize].moving.as_ref().expect("its device requests were begun");
+        let written = moving.items.iter().filter(|item| item.data.is_some());
+        written.map(|item| (item.block, item.position)).collect()
+    }
+
+    /// The items of a visit whose blocks are all read, to be given their places.
+    pub(crate) fn items_mut(&mut self, key: u32) -> &mut [Item] {
+        &mut self.moves[key as usize].moving().items
+    }
+
+    /// The writes of a visit whose blocks all have their places, neighbours together; they are begun now.
     pub(crate) fn begin_writes(&mut self, key: u32) -> Vec<RestRun> {
         let moving = self.moves[key as usize].moving();
         let mut runs: Vec<RestRun> = Vec::new();
         for item in &moving.items {
             let Some(data) = &item.data else { continue };
             match runs.last_mut() {
-                Some(run) if u64::from(run.block) + run.count == u64::from(item.block) => {
+                Some(run) if run.unit + run.count * UNITS_PER_BLOCK == item.unit => {
                     run.count += 1;
                     if !run.buffers.last_mut().is_some_and(|last| last.try_join(data)) {
                         run.buffers.push(data.clone());
                     }
                 }
                 Some(_) | None => runs.push(RestRun {
-                    block: item.block,
+                    unit: item.unit,
                     count: 1,
                     buffers: smallvec::smallvec![data.clone()],
                 }),
@@ -389,13 +481,14 @@ impl Destaging {
 
     /// The visit to an extent ended.
     pub(crate) fn end(&mut self, key: u32) -> Visited {
-        let Destage { location, dirty, moving, .. } = self.moves.remove(key as usize);
-        let bytes = moving.as_ref().map_or(0, |moving| moving.bytes);
+        let Destage { due, dirty, moving, .. } = self.moves.remove(key as usize);
+        let was_begun = moving.is_some();
+        let (bytes, pinned) = moving.map_or((0, SmallVec::new()), |moving| (moving.bytes, moving.pinned));
         self.bytes_in_flight -= bytes;
         let round = self.round.as_mut().expect("a round lasts until its last extent is done");
         round.active -= 1;
         round.bytes += bytes;
-        Visited { location, dirty, is_pinned: moving.is_some() }
+        Visited { due, dirty, pinned, was_begun }
     }
 
     /// The boundary of a round that has visited all its extents.
@@ -405,7 +498,7 @@ impl Destaging {
     }
 
     /// More extents are to be visited by the round that has visited all others.
-    pub(crate) fn extend_round(&mut self, queue: Vec<ExtentLocation>) {
+    pub(crate) fn extend_round(&mut self, queue: Vec<Due>) {
         assert!(self.visited().is_some(), "a round goes through its extents once");
         if let Some(round) = &mut self.round {
             (round.queue, round.next) = (queue, 0);
@@ -431,8 +524,7 @@ impl Destaging {
 }
 
 /// The entries older than the boundary, and those right beside them.
-fn due_items(dirty: &Dirty, boundary: u64) -> Vec<Item> {
-    let entries = dirty.entries();
+fn due_items(entries: &[IndexEntry], boundary: u64) -> Vec<Item> {
     let mut takes: Vec<bool> = entries.iter().map(|entry| entry.position < boundary).collect();
     let is_beside = |a: usize, b: usize| entries[a].block + 1 == entries[b].block;
     for index in 1..entries.len() {
@@ -442,14 +534,23 @@ fn due_items(dirty: &Dirty, boundary: u64) -> Vec<Item> {
         takes[index - 1] |= takes[index] && is_beside(index - 1, index);
     }
     let taken = entries.iter().zip(takes).filter(|(_, take)| *take);
-    let item = |entry: &crate::index::IndexEntry| Item {
+    taken.map(|(entry, _)| item(entry)).collect()
+}
+
+/// The entries older than the boundary: a map page tells up to where in the log it has all.
+fn exact_items(entries: &[IndexEntry], boundary: u64) -> Vec<Item> {
+    entries.iter().filter(|entry| entry.position < boundary).map(item).collect()
+}
+
+fn item(entry: &IndexEntry) -> Item {
+    Item {
         block: entry.block,
         id: entry.id,
         position: entry.position,
         checksum: (entry.newest == Newest::Data).then_some(entry.checksum),
         data: None,
-    };
-    taken.map(|(entry, _)| item(entry)).collect()
+        unit: 0,
+    }
 }
 
 #[cfg(test)]

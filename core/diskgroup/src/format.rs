@@ -6,14 +6,18 @@
 pub mod anchor;
 pub mod batch;
 pub mod layer;
+pub mod map;
 pub mod page;
 pub mod superblock;
 
 use base::bytes::Reader;
 use base::checksum;
 
-/// The version of all structures here. A device with a greater one is refused: it needs a newer Drystone.
-pub const FORMAT_VERSION: u32 = 1;
+/// The newest version of the structures here. A device with a greater one is refused: it needs a newer Drystone.
+pub const FORMAT_VERSION: u32 = 2;
+/// The version in which every part stands in an extent of its own. Groups of this version stay as they are until they are
+/// converted (docs/design/0044).
+pub const FORMAT_PLAIN: u32 = 1;
 
 /// Why bytes are not the structure that was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,13 +51,13 @@ impl From<base::bytes::Truncated> for FormatError {
 /// Where the checksum of a structure with an eight-byte magic number stands.
 pub(crate) const SEAL_AT: usize = 12;
 
-/// Reads what superblock and anchor begin with: magic number, version, checksum. The reader stands behind it.
+/// Reads what superblock and anchor begin with: magic number, version, checksum. The reader stands behind it. Gives the version, too.
 pub(crate) fn enter<'a>(
     bytes: &'a [u8],
     magic: [u8; 8],
     size: usize,
     damage: &'static str,
-) -> Result<Reader<'a>, FormatError> {
+) -> Result<(Reader<'a>, u32), FormatError> {
     if is_blank(bytes) {
         return Err(FormatError::Blank);
     }
@@ -65,11 +69,11 @@ pub(crate) fn enter<'a>(
     if found > FORMAT_VERSION {
         return Err(FormatError::Newer { found });
     }
-    if bytes.len() != size || !checksum::is_sealed(bytes, SEAL_AT) {
+    if found < FORMAT_PLAIN || bytes.len() != size || !checksum::is_sealed(bytes, SEAL_AT) {
         return Err(FormatError::Damaged(damage));
     }
     r.u32();
-    Ok(r)
+    Ok((r, found))
 }
 
 /// Whether there are only zeroes.

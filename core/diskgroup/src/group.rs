@@ -19,16 +19,19 @@
 mod beyond;
 mod carry;
 mod checkpoint;
+mod chunks;
 mod copy;
 mod destage;
 mod hold;
 mod install;
 mod lifecycle;
+mod mapping;
 mod membership;
 mod read;
 mod recovery;
 mod room;
 mod scrub;
+mod snapshots;
 mod state;
 mod table;
 mod unreadable;
@@ -38,11 +41,12 @@ mod write;
 
 use crate::buffer::WriteBuffer;
 use crate::carry::Carrying;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, DeletionCheckpoint};
 use crate::components::Components;
 use crate::compute::{ComputeId, ComputeIds, Computed};
 use crate::destage::Destaging;
 use crate::exclusive::Exclusive;
+use crate::format::batch::Origin;
 use crate::format::superblock::Superblock;
 use crate::held::Held;
 use crate::index::Index;
@@ -66,7 +70,7 @@ use base::rules::Rules;
 use base::units::BLOCK_SIZE;
 use base::{Buffer, ComponentId, DeviceId, GroupId, Instant, Pool};
 use slab::Slab;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// What a group is run with.
 #[derive(Debug, Clone)]
@@ -129,6 +133,14 @@ pub struct Group {
     log: Log,
     buffer: WriteBuffer,
     scarcity: Scarcity,
+    /// What the component waits for that is being deleted.
+    deletion_checkpoint: DeletionCheckpoint,
+    /// Components with snapshots that are being taken apart.
+    dropping: BTreeSet<u32>,
+    /// Components whose list of snapshots lacks a page.
+    lists_due: BTreeSet<u32>,
+    /// Devices on which a snapshot waits for a page of its list.
+    page_seekers: BTreeSet<u8>,
     exclusive: Exclusive,
     /// Whole extents that are being written, each with the record that follows.
     directs: Slab<OwnRecord>,
@@ -186,6 +198,10 @@ impl Group {
             log,
             buffer: WriteBuffer::default(),
             scarcity: Scarcity::default(),
+            deletion_checkpoint: DeletionCheckpoint::default(),
+            dropping: BTreeSet::new(),
+            lists_due: BTreeSet::new(),
+            page_seekers: BTreeSet::new(),
             exclusive: Exclusive::default(),
             directs: Slab::new(),
             copies_held: Slab::new(),
@@ -200,6 +216,9 @@ impl Group {
             compute_ids: ComputeIds::from(now.0),
             counters: Counters::default(),
         };
+        group.index.keeps_segments = group.rules.hold(Rule::KeepSegments);
+        let freezes = group.rules.hold(Rule::WriteAsItWas);
+        group.members.iter_mut().for_each(|member| member.table.freezes = freezes);
         group.start_recovery(out);
         group
     }
@@ -208,12 +227,13 @@ impl Group {
     pub fn step(&mut self, now: Instant, input: Input, out: &mut Vec<Output>) {
         self.now = now;
         match input {
-            Input::Read { op, component, part, layer, block, count, verify } => {
-                let range = BlockRange { component: component.0, part, layer, block, count };
+            Input::Read { op, component, part, layer, block, count, snapshot, verify } => {
+                let range = BlockRange { component: component.0, part, layer, snapshot, block, count };
                 self.read(ReadState::new(op, range, verify), out);
             }
             Input::Checksums { op, component, part, block, count } => {
-                let range = BlockRange { component: component.0, part, layer: 0, block, count };
+                let component = component.0;
+                let range = BlockRange { component, part, layer: 0, snapshot: 0, block, count };
                 self.read(ReadState::of_checksums(op, range), out);
             }
             Input::Write { op, component, part, layer, block, data, id, origin, checksums, ends } => {
@@ -230,6 +250,12 @@ impl Group {
             Input::End { op, component, part, ranges } => {
                 self.order(Order::End, Target { op, component: component.0, part }, ranges, out);
             }
+            Input::Snapshot { op, component, number, id, tag } => {
+                let origin = Origin::Guest(tag);
+                let change = Change { op, component: component.0, part: 0, layer: 0, block: 0, id, origin };
+                self.submit(Work::Snapshot { change, number }, out);
+            }
+            Input::DropSnapshot { op, component, number } => self.drop_snapshot(op, component, number, out),
             Input::Promise { op, component, epoch } => self.promise(op, component, epoch, out),
             Input::Settle { op, component, watermark, from_epoch } => {
                 self.settle(op, component, (watermark, from_epoch), out);
@@ -259,6 +285,8 @@ impl Group {
         // Guests' writes go ahead of the group's own.
         self.seal(out);
         self.advance_deletions(out);
+        self.advance_snapshots(out);
+        self.advance_chunks(out);
         self.settle_away(out);
         self.advance_destaging(out);
         self.advance_checkpoint(out);
@@ -353,6 +381,7 @@ impl Group {
             }
             Purpose::CarryRead { run, buffer } => self.carry_read_done(run, &buffer, result, out),
             Purpose::DestageWrite { destage } => self.destage_write_done(destage, result.map(drop), out),
+            Purpose::Chunk { member, extent } => self.chunk_zeroed(member, extent, result.map(drop)),
             Purpose::CheckpointFlush => self.checkpoint_flushed(out),
             Purpose::PageWrite { member, page } => self.page_written(member, page, out),
             Purpose::AnchorCheck { anchor, buffer } => {

@@ -7,12 +7,13 @@
 use crate::bits::BitSet;
 use crate::format::batch::ExtentLocation;
 use crate::limits;
-use crate::part_map::PartMap;
+use crate::part_map::{PartMap, Placement};
 use crate::retained::Retained;
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 use base::{Buffer, WriteId};
 use slab::Slab;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// What the newest version of a block in the log is.
@@ -33,6 +34,15 @@ pub(crate) struct IndexEntry {
     pub(crate) checksum: u32,
     pub(crate) block: u8,
     pub(crate) newest: Newest,
+    /// Whether it has its place: its part's extent, or a frame to which it is on its way. Else a frame is promised to it.
+    pub(crate) has_place: bool,
+}
+
+impl IndexEntry {
+    /// Whether a frame is promised to it.
+    fn wants_frame(&self) -> bool {
+        self.newest == Newest::Data && !self.has_place
+    }
 }
 
 /// A whole extent written in place, known to the log but not yet to the extent's descriptor.
@@ -52,13 +62,39 @@ pub(crate) struct Raised {
     position: u64,
 }
 
-/// All that the log knows of one extent beyond its descriptor. What is in force, oldest first: the descriptor, unless
-/// `reset`; then `direct`; then `entries`.
+/// The newest versions of blocks from before a snapshot, which some snapshot may see (docs/design/0044).
+#[derive(Debug)]
+pub(crate) struct Segment {
+    /// The number of the newest snapshot when they were written.
+    born: u32,
+    /// Sorted by block.
+    entries: Vec<IndexEntry>,
+}
+
+/// Pages of the table that a part may need when it is destaged, beside two for each segment: its map page.
+const MAP_PAGES: u64 = 1;
+/// Delta pages that a segment may need: it has 256 entries at most, which fit one page, and some of them may go to a page that is there.
+const DELTA_PAGES: u64 = 2;
+
+/// All that the log knows of one extent beyond its descriptor, or of a part that gets its place when it is destaged. What is in force, oldest first: the
+/// descriptor, unless `reset`, or the map page; then `direct`; then the former segments; then `entries`.
 #[derive(Debug)]
 pub(crate) struct Dirty {
     location: ExtentLocation,
     /// The component's key and the part that has the extent. `None`: it was freed, or the group is still being opened.
     part: Option<(u32, u32)>,
+    /// What was written before a snapshot and stands in the log with what came behind it, oldest first.
+    former: Vec<Segment>,
+    /// The number of the newest snapshot when `entries` were written.
+    born: u32,
+    /// Whether anything of it gets its place when it is destaged.
+    is_mapped: bool,
+    /// Entries in all segments to which a frame is promised.
+    data_count: u32,
+    /// Frames and pages that are promised to it.
+    promised: (u64, u64),
+    /// Blocks of data that are accepted but not yet stable.
+    pending_blocks: u32,
     /// Log position of the record since which the descriptor counts as empty.
     reset: Option<u64>,
     direct: Option<Direct>,
@@ -78,6 +114,12 @@ impl Dirty {
         Dirty {
             location,
             part: None,
+            former: Vec::new(),
+            born: 0,
+            is_mapped: !location.is_placed(),
+            data_count: 0,
+            promised: (0, 0),
+            pending_blocks: 0,
             reset: None,
             direct: None,
             entries: Vec::new(),
@@ -88,9 +130,46 @@ impl Dirty {
         }
     }
 
-    /// What the log has of single blocks, by block.
+    /// What the log has of single blocks since the newest snapshot, by block.
     pub(crate) fn entries(&self) -> &[IndexEntry] {
         &self.entries
+    }
+
+    /// The same in all segments, oldest first.
+    pub(crate) fn all_entries(&self) -> impl Iterator<Item = &IndexEntry> {
+        self.former.iter().flat_map(|segment| segment.entries.iter()).chain(&self.entries)
+    }
+
+    /// The oldest segment, which is destaged first: the number of the newest snapshot when it was written, and its entries.
+    pub(crate) fn oldest_segment(&self) -> (u32, &[IndexEntry]) {
+        match self.former.first() {
+            Some(segment) => (segment.born, &segment.entries),
+            None => (self.born, &self.entries),
+        }
+    }
+
+    /// Whether anything of it gets its place when it is destaged.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.is_mapped
+    }
+
+    /// Where it stands; not placed if that is decided when it is destaged.
+    pub(crate) fn location(&self) -> ExtentLocation {
+        self.location
+    }
+
+    /// The component's key and the part.
+    pub(crate) fn part(&self) -> Option<(u32, u32)> {
+        self.part
+    }
+
+    /// Frames and pages that it may need.
+    fn wanted(&self) -> (u64, u64) {
+        if !self.is_mapped || (self.is_clean() && self.pending_blocks == 0) {
+            return (0, 0);
+        }
+        let frames = u64::from(self.data_count) + u64::from(self.pending_blocks);
+        (frames, MAP_PAGES + DELTA_PAGES * (self.former.len() as u64 + 1))
     }
 
     pub(crate) fn direct(&self) -> Option<&Direct> {
@@ -128,18 +207,22 @@ impl Dirty {
 
     /// Whether the descriptor lacks anything that the log has.
     pub(crate) fn has_state(&self) -> bool {
-        self.reset.is_some() || self.direct.is_some() || !self.entries.is_empty() || !self.raised.is_empty()
+        self.reset.is_some()
+            || self.direct.is_some()
+            || !self.entries.is_empty()
+            || !self.former.is_empty()
+            || !self.raised.is_empty()
     }
 
     /// Whether the log tells whose the extent is, or that it is free: trims alone do not.
     pub(crate) fn tells_owner(&self) -> bool {
         let is_data = |entry: &IndexEntry| entry.newest == Newest::Data;
-        self.reset.is_some() || self.direct.is_some() || self.entries.iter().any(is_data)
+        self.reset.is_some() || self.direct.is_some() || self.all_entries().any(is_data)
     }
 
     /// The oldest log position that it needs.
-    fn oldest(&self) -> Option<u64> {
-        let entries = self.entries.iter().map(|entry| entry.position);
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        let entries = self.all_entries().map(|entry| entry.position);
         let raised = self.raised.iter().map(|raised| raised.position);
         entries
             .chain(raised)
@@ -148,8 +231,20 @@ impl Dirty {
             .min()
     }
 
+    /// The newest version of a block.
     pub(crate) fn find(&self, block: u8) -> Option<&IndexEntry> {
-        self.entries.binary_search_by_key(&block, |entry| entry.block).ok().map(|index| &self.entries[index])
+        find_in(&self.entries, block).or_else(|| self.find_before(block, u32::MAX))
+    }
+
+    /// The newest version of a block from before a snapshot.
+    pub(crate) fn find_before(&self, block: u8, snapshot: u32) -> Option<&IndexEntry> {
+        if self.born < snapshot
+            && let Some(entry) = find_in(&self.entries, block)
+        {
+            return Some(entry);
+        }
+        let former = self.former.iter().rev().filter(|segment| segment.born < snapshot);
+        former.map(|segment| find_in(&segment.entries, block)).find_map(|found| found)
     }
 
     /// Puts `entry` instead of any older one of its block. Returns that older one. The block keeps the greatest id of
@@ -168,6 +263,10 @@ impl Dirty {
     }
 }
 
+fn find_in(entries: &[IndexEntry], block: u8) -> Option<&IndexEntry> {
+    entries.binary_search_by_key(&block, |entry| entry.block).ok().map(|index| &entries[index])
+}
+
 /// The second way in: by extent of one device.
 #[derive(Debug)]
 struct Extents {
@@ -175,6 +274,10 @@ struct Extents {
     keys: Vec<u32>,
     /// Those that have any, for walking them in the order of addresses.
     dirty: BitSet,
+    /// Parts of which the log has something that gets its place when it is destaged, and that are in no extent.
+    unplaced: BTreeSet<(u32, u32)>,
+    /// Frames and pages that are promised to what the log has of mapped parts.
+    promised: (u64, u64),
 }
 
 /// The log has nothing of the extent.
@@ -182,7 +285,12 @@ const CLEAN: u32 = u32::MAX;
 
 impl Extents {
     fn new(count: u32) -> Extents {
-        Extents { keys: vec![CLEAN; count as usize], dirty: BitSet::new(count) }
+        Extents {
+            keys: vec![CLEAN; count as usize],
+            dirty: BitSet::new(count),
+            unplaced: BTreeSet::new(),
+            promised: (0, 0),
+        }
     }
 }
 
@@ -197,6 +305,8 @@ pub(crate) struct Index {
     /// Entries in all of `states`.
     entry_count: usize,
     retained: Retained,
+    /// Whether what was written before a snapshot is kept apart from what comes behind it: always, but where the simulator removes that rule.
+    pub(crate) keeps_segments: bool,
 }
 
 impl Index {
@@ -208,6 +318,7 @@ impl Index {
             states: Slab::new(),
             entry_count: 0,
             retained: Retained::new(retained_bytes_max),
+            keeps_segments: true,
         }
     }
 
@@ -237,9 +348,49 @@ impl Index {
         self.parts[component as usize].extent(part)
     }
 
-    /// The first of some parts that has an extent, and that extent.
-    pub(crate) fn first_mapped(&self, component: u32, parts: Range<u32>) -> Option<(u32, u32)> {
-        self.parts[component as usize].first_mapped(parts)
+    /// Where a part stands.
+    pub(crate) fn placement(&self, component: u32, part: u32) -> Option<Placement> {
+        self.parts[component as usize].placement(part)
+    }
+
+    /// The map page of a part.
+    pub(crate) fn page_of(&self, component: u32, part: u32) -> Option<u32> {
+        self.parts[component as usize].page(part)
+    }
+
+    /// The first of some parts that has a place, and that.
+    pub(crate) fn first_placed(&self, component: u32, parts: Range<u32>) -> Option<(u32, Placement)> {
+        self.parts[component as usize].first_placed(parts)
+    }
+
+    /// The parts of a component that are in no extent and of which the log has something, from one on.
+    pub(crate) fn unplaced_of(&self, member: u8, component: u32) -> Vec<u32> {
+        let unplaced = self.extents[member as usize].unplaced.range((component, 0)..(component + 1, 0));
+        unplaced.map(|(_, part)| *part).collect()
+    }
+
+    /// The first of some parts of a component that is in no extent and of which the log has something.
+    pub(crate) fn first_unplaced(&self, member: u8, component: u32, parts: Range<u32>) -> Option<u32> {
+        let range = (component, parts.start)..(component, parts.end);
+        self.extents[member as usize].unplaced.range(range).next().map(|(_, part)| *part)
+    }
+
+    /// Frames and pages that are promised to what the log has of mapped parts of a device.
+    pub(crate) fn promised(&self, member: u8) -> (u64, u64) {
+        self.extents[member as usize].promised
+    }
+
+    /// What is promised to a part changes with what the log has of it.
+    fn promise(&mut self, key: u32) {
+        let dirty = &mut self.states[key as usize];
+        if !dirty.is_mapped {
+            return;
+        }
+        let (before, after) = (dirty.promised, dirty.wanted());
+        dirty.promised = after;
+        let promised = &mut self.extents[dirty.location.member as usize].promised;
+        promised.0 = promised.0 + after.0 - before.0;
+        promised.1 = promised.1 + after.1 - before.1;
     }
 
     /// What the log has of a part.
@@ -254,6 +405,9 @@ impl Index {
 
     /// The key of what the log has of an extent.
     pub(crate) fn key_at(&self, location: ExtentLocation) -> Option<u32> {
+        if !location.is_placed() {
+            return None;
+        }
         let key = self.extents[location.member as usize].keys[location.extent as usize];
         (key != CLEAN).then_some(key)
     }
@@ -282,24 +436,38 @@ impl Index {
         map.unmap(part);
     }
 
-    /// A write or trim of a mapped part is accepted.
-    pub(crate) fn accept(&mut self, part: (u32, u32), location: ExtentLocation) {
+    /// A write or trim of a part is accepted, with so many blocks of data that get their place when they are destaged.
+    pub(crate) fn accept(&mut self, part: (u32, u32), location: ExtentLocation, unplaced_blocks: u32) {
         let key = self.key_for(location, Some(part));
-        self.states[key as usize].pending += 1;
+        let dirty = &mut self.states[key as usize];
+        dirty.pending += 1;
+        dirty.pending_blocks += unplaced_blocks;
+        dirty.is_mapped |= !location.is_placed();
+        self.promise(key);
     }
 
     /// A write or trim that was accepted is stable.
-    pub(crate) fn accepted_is_stable(&mut self, location: ExtentLocation) {
-        let key = self.extents[location.member as usize].keys[location.extent as usize];
-        assert!(key != CLEAN, "what is installed was accepted");
-        let pending = &mut self.states[key as usize].pending;
-        assert!(*pending > 0, "what is installed was accepted");
-        *pending -= 1;
+    pub(crate) fn accepted_is_stable(
+        &mut self,
+        part: (u32, u32),
+        location: ExtentLocation,
+        unplaced_blocks: u32,
+    ) {
+        let key = match location.is_placed() {
+            true => self.key_at(location),
+            false => self.parts[part.0 as usize].buffered(part.1),
+        };
+        let key = key.expect("what is installed was accepted");
+        let dirty = &mut self.states[key as usize];
+        assert!(dirty.pending > 0, "what is installed was accepted");
+        dirty.pending -= 1;
+        dirty.pending_blocks -= unplaced_blocks;
+        self.promise(key);
     }
 
     /// The same of a hold, which leaves nothing of the extent in the log.
     pub(crate) fn accepted_hold_is_stable(&mut self, location: ExtentLocation) {
-        self.accepted_is_stable(location);
+        self.accepted_is_stable((0, 0), location, 0);
         if let Some(key) = self.key_at(location) {
             self.forget_if_clean(key);
         }
@@ -307,6 +475,9 @@ impl Index {
 
     /// The key of what the log has of an extent, made if there is none.
     fn key_for(&mut self, location: ExtentLocation, part: Option<(u32, u32)>) -> u32 {
+        if !location.is_placed() {
+            return self.key_for_part(location.member, part.expect("what has no place is of a part"));
+        }
         let extents = &mut self.extents[location.member as usize];
         let slot = &mut extents.keys[location.extent as usize];
         if *slot != CLEAN {
@@ -324,37 +495,72 @@ impl Index {
         key
     }
 
-    /// Blocks were written or trimmed.
+    /// The key of what the log has of a part, made if there is none.
+    fn key_for_part(&mut self, member: u8, (component, number): (u32, u32)) -> u32 {
+        let map = &self.parts[component as usize];
+        if let Some(key) = map.buffered(number) {
+            return key;
+        }
+        if let Some(extent) = map.extent(number) {
+            return self.key_for(ExtentLocation { member, extent }, Some((component, number)));
+        }
+        let key = self.states.insert(Dirty::new(ExtentLocation::unplaced(member))) as u32;
+        self.states[key as usize].part = Some((component, number));
+        self.parts[component as usize].set_buffered(number, Some(key));
+        self.extents[member as usize].unplaced.insert((component, number));
+        key
+    }
+
+    /// Blocks were written or trimmed when the component's newest snapshot was `born`.
     pub(crate) fn insert(
         &mut self,
         location: ExtentLocation,
-        part: Option<(u32, u32)>,
+        (part, born): (Option<(u32, u32)>, u32),
         entries: impl Iterator<Item = IndexEntry>,
     ) {
         let key = self.key_for(location, part);
         let dirty = &mut self.states[key as usize];
+        dirty.is_mapped |= !location.is_placed();
+        if born > dirty.born && !self.keeps_segments {
+            dirty.born = born;
+        }
+        if born > dirty.born {
+            let former = std::mem::take(&mut dirty.entries);
+            if !former.is_empty() {
+                dirty.former.push(Segment { born: dirty.born, entries: former });
+            }
+            dirty.born = born;
+        }
         for entry in entries {
+            dirty.data_count += u32::from(entry.wants_frame());
             match dirty.insert(entry) {
                 None => self.entry_count += 1,
-                Some(old) if old.newest == Newest::Data => self.retained.forget(old.position),
+                Some(old) if old.newest == Newest::Data => {
+                    dirty.data_count -= u32::from(old.wants_frame());
+                    self.retained.forget(old.position);
+                }
                 Some(_) => {}
             }
         }
+        self.promise(key);
     }
 
     /// The extent was freed by the record at `position`: its descriptor counts as empty, and what the log had of it is void.
     pub(crate) fn reset(&mut self, location: ExtentLocation, part: Option<(u32, u32)>, position: u64) -> u32 {
         let key = self.key_for(location, part);
         let dirty = &mut self.states[key as usize];
-        self.entry_count -= dirty.entries.len();
-        for entry in &dirty.entries {
+        self.entry_count -= dirty.all_entries().count();
+        for entry in dirty.all_entries() {
             self.retained.forget(entry.position);
         }
         dirty.entries.clear();
+        dirty.former.clear();
+        dirty.data_count = 0;
         dirty.raised.clear();
         dirty.direct = None;
         dirty.reset = Some(position);
         dirty.generation += 1;
+        self.promise(key);
         key
     }
 
@@ -384,10 +590,99 @@ impl Index {
 
     /// The extents of a device of which the log has anything older than `boundary`, in the order of addresses.
     pub(crate) fn due(&self, member: u8, boundary: u64) -> impl Iterator<Item = ExtentLocation> {
-        let Extents { keys, dirty } = &self.extents[member as usize];
+        let Extents { keys, dirty, .. } = &self.extents[member as usize];
         let states = dirty.iter().map(|extent| &self.states[keys[extent as usize] as usize]);
         let is_due = move |dirty: &&Dirty| dirty.oldest().is_some_and(|oldest| oldest < boundary);
         states.filter(is_due).map(|dirty| dirty.location)
+    }
+
+    /// The parts of a device that are in no extent and of which the log has anything older than `boundary`, in order.
+    pub(crate) fn due_unplaced(&self, member: u8, boundary: u64) -> impl Iterator<Item = (u32, u32)> {
+        let parts = self.extents[member as usize].unplaced.iter().copied();
+        parts.filter(move |(component, part)| {
+            self.of(*component, *part).and_then(Dirty::oldest).is_some_and(|oldest| oldest < boundary)
+        })
+    }
+
+    /// The key of what the log has of a part.
+    pub(crate) fn key_of(&self, component: u32, part: u32) -> Option<u32> {
+        self.parts[component as usize].buffered(part)
+    }
+
+    /// A part gets a map page, in the place of its extent if it has one.
+    pub(crate) fn set_page(&mut self, (component, part): (u32, u32), member: u8, page: u32) {
+        let former = self.parts[component as usize].extent(part);
+        self.parts[component as usize].set_page(part, Some(page));
+        let Some(extent) = former else { return };
+        let extents = &mut self.extents[member as usize];
+        let key = std::mem::replace(&mut extents.keys[extent as usize], CLEAN);
+        extents.dirty.remove(extent);
+        if key != CLEAN {
+            extents.unplaced.insert((component, part));
+            let dirty = &mut self.states[key as usize];
+            dirty.location = ExtentLocation::unplaced(member);
+            dirty.is_mapped = true;
+            self.promise(key);
+        }
+    }
+
+    /// A mapped part has nothing in it any more.
+    pub(crate) fn drop_page(&mut self, component: u32, part: u32) {
+        self.parts[component as usize].set_page(part, None);
+    }
+
+    /// After recovery: a part of which the log has something without a place stands in that extent.
+    pub(crate) fn attach(&mut self, (component, part): (u32, u32), location: ExtentLocation) {
+        let Some(key) = self.parts[component as usize].buffered(part) else {
+            return self.map((component, part), location);
+        };
+        self.extents[location.member as usize].unplaced.remove(&(component, part));
+        self.parts[component as usize].set_buffered(part, None);
+        self.map((component, part), location);
+        let Some(own) = self.key_at(location) else {
+            let extents = &mut self.extents[location.member as usize];
+            extents.keys[location.extent as usize] = key;
+            extents.dirty.insert(location.extent);
+            self.states[key as usize].location = location;
+            self.parts[component as usize].set_buffered(part, Some(key));
+            return;
+        };
+        // What names the extent came before what does not.
+        let mut later = self.states.remove(key as usize);
+        let promised = &mut self.extents[location.member as usize].promised;
+        (promised.0, promised.1) = (promised.0 - later.promised.0, promised.1 - later.promised.1);
+        let dirty = &mut self.states[own as usize];
+        let entries = std::mem::replace(&mut dirty.entries, std::mem::take(&mut later.entries));
+        dirty.former.push(Segment { born: dirty.born, entries });
+        dirty.former.append(&mut later.former);
+        dirty.former.retain(|segment| !segment.entries.is_empty());
+        (dirty.born, dirty.is_mapped) = (later.born, true);
+        dirty.data_count += later.data_count;
+        self.promise(own);
+    }
+
+    /// The component is being deleted: what the log has of a part that is in no extent is void.
+    pub(crate) fn drop_unplaced(&mut self, component: u32, part: u32) {
+        if let Some(key) = self.parts[component as usize].buffered(part) {
+            self.forget_entries(key);
+            self.forget_if_clean(key);
+        }
+    }
+
+    fn forget_entries(&mut self, key: u32) {
+        let dirty = &mut self.states[key as usize];
+        self.entry_count -= dirty.all_entries().count();
+        for entry in dirty.former.iter().flat_map(|segment| segment.entries.iter()).chain(&dirty.entries) {
+            self.retained.forget(entry.position);
+        }
+        dirty.entries.clear();
+        dirty.former.clear();
+        dirty.data_count = 0;
+        dirty.raised.clear();
+        dirty.direct = None;
+        dirty.reset = None;
+        dirty.generation += 1;
+        self.promise(key);
     }
 
     /// An extent begins to be destaged.
@@ -404,16 +699,43 @@ impl Index {
         (dirty.reset.take().is_some(), dirty.direct.take(), std::mem::take(&mut dirty.raised))
     }
 
+    /// These blocks, at these positions of the log, get their frames now.
+    pub(crate) fn begin_move(&mut self, key: u32, blocks: Vec<(u8, u64)>) {
+        let dirty = &mut self.states[key as usize];
+        for (block, position) in blocks {
+            let former = dirty.former.iter_mut().map(|segment| &mut segment.entries);
+            for entries in former.chain(std::iter::once(&mut dirty.entries)) {
+                if let Ok(index) = entries.binary_search_by_key(&block, |entry| entry.block)
+                    && entries[index].position == position
+                {
+                    dirty.data_count -= u32::from(entries[index].wants_frame());
+                    entries[index].has_place = true;
+                    break;
+                }
+            }
+        }
+        self.promise(key);
+    }
+
     /// The descriptor has taken over a block as it stands at that position of the log.
     pub(crate) fn take_block(&mut self, key: u32, block: u8, position: u64) {
         let dirty = &mut self.states[key as usize];
-        if let Ok(index) = dirty.entries.binary_search_by_key(&block, |entry| entry.block)
-            && dirty.entries[index].position == position
-        {
-            dirty.entries.remove(index);
-            self.entry_count -= 1;
-            self.retained.forget(position);
+        let former = dirty.former.iter_mut().map(|segment| &mut segment.entries);
+        for entries in former.chain(std::iter::once(&mut dirty.entries)) {
+            if let Ok(index) = entries.binary_search_by_key(&block, |entry| entry.block)
+                && entries[index].position == position
+            {
+                let entry = entries.remove(index);
+                dirty.data_count -= u32::from(entry.wants_frame());
+                self.entry_count -= 1;
+                self.retained.forget(position);
+                break;
+            }
         }
+        if dirty.former.first().is_some_and(|segment| segment.entries.is_empty()) {
+            dirty.former.remove(0);
+        }
+        self.promise(key);
     }
 
     /// An extent is not destaged any more.
@@ -428,18 +750,16 @@ impl Index {
         for extent in extents {
             self.drop_at(ExtentLocation { member, extent });
         }
+        for (component, part) in std::mem::take(&mut self.extents[member as usize].unplaced) {
+            self.extents[member as usize].unplaced.insert((component, part));
+            self.drop_unplaced(component, part);
+        }
     }
 
     /// Forgets what the log has of one extent, if it has anything.
     pub(crate) fn drop_at(&mut self, location: ExtentLocation) {
         let Some(key) = self.key_at(location) else { return };
-        let dirty = &mut self.states[key as usize];
-        self.entry_count -= dirty.entries.len();
-        dirty.entries.clear();
-        dirty.raised.clear();
-        dirty.direct = None;
-        dirty.reset = None;
-        dirty.generation += 1;
+        self.forget_entries(key);
         self.forget_if_clean(key);
     }
 
@@ -448,9 +768,14 @@ impl Index {
         if !self.states[key as usize].is_clean() {
             return;
         }
+        self.promise(key);
         let extents = &mut self.extents[location.member as usize];
-        extents.keys[location.extent as usize] = CLEAN;
-        extents.dirty.remove(location.extent);
+        if location.is_placed() {
+            extents.keys[location.extent as usize] = CLEAN;
+            extents.dirty.remove(location.extent);
+        } else if let Some(part) = part {
+            extents.unplaced.remove(&part);
+        }
         if let Some((component, part)) = part {
             self.parts[component as usize].set_buffered(part, None);
         }
@@ -510,9 +835,13 @@ impl Index {
             let key = key as u32;
             let is_found = dirty.part.is_none_or(|(component, part)| {
                 let map = &self.parts[component as usize];
-                map.buffered(part) == Some(key) && map.extent(part) == Some(dirty.location.extent)
+                let is_there = match dirty.location.is_placed() {
+                    true => map.extent(part) == Some(dirty.location.extent),
+                    false => map.extent(part).is_none(),
+                };
+                map.buffered(part) == Some(key) && is_there
             });
-            is_found && self.key_at(dirty.location) == Some(key)
+            is_found && (!dirty.location.is_placed() || self.key_at(dirty.location) == Some(key))
         })
     }
 }

@@ -6,7 +6,7 @@ use crate::format::page::ComponentRecord;
 use crate::held::LayerRange;
 use base::request::{Buffers, Pieces};
 use base::units::REGIONS_PER_EXTENT;
-use base::{Buffer, ComponentId, DeviceId, WriteId};
+use base::{Buffer, ComponentId, DeviceId, RequestTag, WriteId};
 use smallvec::SmallVec;
 
 /// The caller's name for an operation; comes back with its answer.
@@ -52,6 +52,8 @@ pub enum Input {
         block: u16,
         /// Blocks, at least 1; they end within the part.
         count: u16,
+        /// The number of a snapshot, whose view is read; 0: the live disk.
+        snapshot: u32,
         /// Whether to answer "damaged" when a checksum does not match. Off by policy only.
         verify: bool,
     },
@@ -133,6 +135,28 @@ pub enum Input {
         part: u32,
         /// Which blocks of which layers; at least one range.
         ranges: LayerRanges,
+    },
+    /// Make a snapshot of a component: all changes of it that were handed in before are in it, no later one is. Answered when stable.
+    Snapshot {
+        /// Comes back with the answer.
+        op: Op,
+        /// Of which component.
+        component: ComponentKey,
+        /// Its number, greater than that of any earlier snapshot of the component.
+        number: u32,
+        /// Its place among the component's changes.
+        id: WriteId,
+        /// Whose request it is.
+        tag: RequestTag,
+    },
+    /// Delete a snapshot. Answered when that is stable; the space that only it needs comes back soon after.
+    DropSnapshot {
+        /// Comes back with the answer.
+        op: Op,
+        /// Of which component.
+        component: ComponentKey,
+        /// Its number.
+        number: u32,
     },
     /// Let a component promise an epoch, greater than the one before. Answered when stable.
     Promise {
@@ -323,6 +347,13 @@ pub enum GroupError {
     /// The device of the component, or the log of the group, is out of service.
     #[error("the device is out of service")]
     DeviceLost,
+    /// The component has no such snapshot, or it is being deleted.
+    #[error("there is no such snapshot")]
+    NoSnapshot,
+    /// The component cannot have another snapshot: it has as many as it may, the number is not greater than that of an earlier one, or the
+    /// group is of a format without snapshots.
+    #[error("no other snapshot of the component can be made")]
+    SnapshotRefused,
     /// No such component, or it is being deleted.
     #[error("there is no such component")]
     NoComponent,

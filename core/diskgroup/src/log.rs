@@ -21,6 +21,8 @@ pub(crate) struct BatchStart {
 /// `blocks`. A batch never wraps around the end of the region.
 #[derive(Debug)]
 pub(crate) struct Log {
+    /// The version of the group's format, which is that of new batches.
+    format: u32,
     blocks: u64,
     /// Where the next batch goes.
     head: u64,
@@ -35,12 +37,18 @@ impl Log {
     /// The log on the device with that superblock, of which nothing is known yet.
     pub(crate) fn before_recovery(superblock: &Superblock) -> Log {
         Log {
+            format: superblock.format,
             blocks: superblock.geometry.log.len / BLOCK_SIZE,
             head: 0,
             next_number: 1,
             anchor: Anchor { log_mark: superblock.log_mark, ..Anchor::default() },
             starts: VecDeque::new(),
         }
+    }
+
+    /// The version of the group's format.
+    pub(crate) fn format(&self) -> u32 {
+        self.format
     }
 
     /// Blocks of the ring.
@@ -229,7 +237,8 @@ mod tests {
 
     fn log(head: u64, tail: u64) -> Log {
         let anchor = Anchor { tail, ..Anchor::default() };
-        Log { blocks: 100, head, next_number: 1, anchor, starts: VecDeque::new() }
+        let format = crate::format::FORMAT_PLAIN;
+        Log { format, blocks: 100, head, next_number: 1, anchor, starts: VecDeque::new() }
     }
 
     #[test]

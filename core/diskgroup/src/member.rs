@@ -1,12 +1,15 @@
 //! One device of a group: whether it can be used, its extents and who owns them.
 
 use crate::effort::Meter;
-use crate::format::page::Descriptor;
+use crate::format::page::{CHUNK, Descriptor};
 use crate::format::superblock::{Geometry, Superblock};
 use crate::log::BatchStart;
+use crate::pools::{Frame, Pools};
+use crate::read::BlockLocation;
 use crate::space::Space;
-use crate::table::Table;
+use crate::table::{Content, Table};
 use crate::unreadable::FailedReads;
+use base::units::{BLOCK_SIZE, EXTENT_SIZE, SECTOR_SIZE};
 use base::{ComponentId, DeviceId};
 
 /// Who owns an extent.
@@ -20,6 +23,11 @@ pub(crate) struct Owner {
 impl Owner {
     pub(crate) fn is_free(self) -> bool {
         self.component.0 == 0
+    }
+
+    /// Whether the extent holds pages of the table.
+    pub(crate) fn is_chunk(self) -> bool {
+        self.component == CHUNK
     }
 }
 
@@ -39,6 +47,15 @@ pub(crate) enum Standing {
     },
 }
 
+/// What becomes of the chunk that is being made on a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChunkMaking {
+    /// Its extent is taken; its descriptor's page is to be read, and memory to be had.
+    Begun { extent: u32 },
+    /// It is being filled with zeroes, and then told to the log.
+    OnItsWay { extent: u32 },
+}
+
 /// One device of the group. A mere log device has no extents.
 #[derive(Debug)]
 pub(crate) struct Member {
@@ -49,7 +66,11 @@ pub(crate) struct Member {
     leaves_at: Option<u64>,
     pub(crate) owners: Vec<Owner>,
     pub(crate) space: Space,
+    /// The extents in which mapped parts have their blocks.
+    pub(crate) pools: Pools,
     pub(crate) table: Table,
+    /// The chunk that is being made.
+    pub(crate) chunk: Option<ChunkMaking>,
     /// Extents of which nobody knows what they hold, since the page that told was damaged. While there are any, a part
     /// without an extent is not known to be a hole.
     pub(crate) lost_extents: u32,
@@ -80,7 +101,9 @@ impl Member {
             leaves_at: None,
             owners: vec![Owner::default(); extents as usize],
             space: Space::new(extents),
+            pools: Pools::default(),
             table: Table::new(&geometry),
+            chunk: None,
             lost_extents: 0,
             component_count: 0,
             is_unsynced: false,
@@ -164,7 +187,55 @@ impl Member {
             Some(_) | None => Descriptor::FREE,
         };
         let descriptors = Box::new([descriptor(first), descriptor(first + 1), descriptor(first + 2)]);
-        self.table.keep(page, descriptors);
+        self.table.keep(page, Content::Descriptors(descriptors));
         self.table.mark_dirty(page);
+    }
+
+    /// Where a block of an extent stands, as a location of index `own`.
+    pub(crate) fn rest(&self, own: u8, extent: u32, block: u16, checksum: u32) -> BlockLocation {
+        let unit = self.geometry.block_offset(extent, usize::from(block)) / SECTOR_SIZE;
+        BlockLocation::Rest { member: own, unit, checksum }
+    }
+
+    /// The frame at that unit of the device.
+    pub(crate) fn frame_at(&self, unit: u64) -> Option<Frame> {
+        let beyond = (unit * SECTOR_SIZE).checked_sub(self.geometry.extents.offset)?;
+        let extent = u32::try_from(beyond / EXTENT_SIZE).ok()?;
+        let block = (beyond % EXTENT_SIZE / BLOCK_SIZE) as u8;
+        (extent < self.geometry.extent_count()).then_some(Frame { extent, block })
+    }
+
+    /// Recovery has read the descriptors: they tell which extents are chunks of the table.
+    ///
+    /// # Errors
+    /// When they cannot all be.
+    pub(crate) fn find_chunks(&mut self) -> Result<(), &'static str> {
+        let owners = self.owners.iter().zip(0..);
+        let chunks: Vec<(u32, u32)> = owners
+            .filter(|(owner, _)| owner.is_chunk())
+            .map(|(owner, extent)| (owner.part, extent))
+            .collect();
+        for (number, extent) in chunks {
+            if number as usize >= self.owners.len() || self.table.extent_of_chunk(number).is_some() {
+                return Err("two extents claim the same pages of the table");
+            }
+            self.table.add_chunk(number, extent);
+        }
+        Ok(())
+    }
+
+    /// The unit of the device at which a frame begins.
+    pub(crate) fn unit_of(&self, frame: Frame) -> u64 {
+        self.geometry.block_offset(frame.extent, usize::from(frame.block)) / SECTOR_SIZE
+    }
+
+    /// Where a copy of a page stands; `None` if it is of a chunk whose extent nobody knows.
+    pub(crate) fn page_offset(&self, page: u32, copy: u64) -> Option<u64> {
+        match self.table.chunk_of(page) {
+            None => Some(self.geometry.page_offset(page, copy)),
+            Some((extent, index)) => {
+                Some(self.geometry.block_offset(extent?, (index * 2) as usize + copy as usize))
+            }
+        }
     }
 }

@@ -46,6 +46,11 @@ impl Members {
         self.list.get(index as usize)
     }
 
+    /// The same, to be changed.
+    pub(crate) fn get_mut(&mut self, index: u8) -> Option<&mut Member> {
+        self.list.get_mut(index as usize)
+    }
+
     /// The members by index.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u8, &Member)> {
         (0..).zip(&self.list)

@@ -7,17 +7,37 @@ const NONE: u32 = u32::MAX;
 /// Parts in one leaf of the map.
 const LEAF: usize = 512;
 
+/// Set in the number of a map page, to tell it from that of an extent.
+const MAPPED: u32 = 1 << 31;
+
+/// Where a part stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// In an extent of its own.
+    Extent(u32),
+    /// Where the entries of that page of the table say.
+    Page(u32),
+}
+
 /// What is known of one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Slot {
-    /// The extent that holds it.
-    extent: u32,
+    /// The extent that holds it, or its map page.
+    place: u32,
     /// Key of what the log has of it.
     buffered: u32,
 }
 
 impl Slot {
-    const EMPTY: Slot = Slot { extent: NONE, buffered: NONE };
+    const EMPTY: Slot = Slot { place: NONE, buffered: NONE };
+
+    fn placement(self) -> Option<Placement> {
+        match self.place {
+            NONE => None,
+            place if place & MAPPED != 0 => Some(Placement::Page(place & !MAPPED)),
+            place => Some(Placement::Extent(place)),
+        }
+    }
 }
 
 /// For each part its extent, and the key of what the log has of it. A leaf without either is not there.
@@ -43,9 +63,25 @@ impl PartMap {
         &mut leaf[part as usize % LEAF]
     }
 
+    /// Where the part stands.
+    pub(crate) fn placement(&self, part: u32) -> Option<Placement> {
+        self.slot(part).placement()
+    }
+
     /// The extent that holds the part.
     pub(crate) fn extent(&self, part: u32) -> Option<u32> {
-        Some(self.slot(part).extent).filter(|&extent| extent != NONE)
+        match self.placement(part) {
+            Some(Placement::Extent(extent)) => Some(extent),
+            Some(Placement::Page(_)) | None => None,
+        }
+    }
+
+    /// The map page of the part.
+    pub(crate) fn page(&self, part: u32) -> Option<u32> {
+        match self.placement(part) {
+            Some(Placement::Page(page)) => Some(page),
+            Some(Placement::Extent(_)) | None => None,
+        }
     }
 
     /// The key of what the log has of the part.
@@ -56,34 +92,39 @@ impl PartMap {
     /// The part gets an extent.
     pub(crate) fn map(&mut self, part: u32, extent: u32) {
         let slot = self.slot_mut(part);
-        assert!(slot.extent == NONE, "a part is mapped once");
-        slot.extent = extent;
+        assert!(slot.place == NONE, "a part is placed once");
+        assert!(extent & MAPPED == 0, "a device has fewer extents");
+        slot.place = extent;
     }
 
     /// The part loses its extent, and with it what the log has of it.
     pub(crate) fn unmap(&mut self, part: u32) {
         let slot = self.slot_mut(part);
-        assert!(slot.extent != NONE, "only a mapped part is unmapped");
+        assert!(slot.place != NONE, "only a part with a place loses it");
         *slot = Slot::EMPTY;
     }
 
-    /// Sets the key of what the log has of a part that has an extent.
-    pub(crate) fn set_buffered(&mut self, part: u32, key: Option<u32>) {
+    /// The part gets a map page, in the place of its extent if it has one, or loses it.
+    pub(crate) fn set_page(&mut self, part: u32, page: Option<u32>) {
         let slot = self.slot_mut(part);
-        assert!(slot.extent != NONE, "the log has blocks of mapped parts only");
-        slot.buffered = key.unwrap_or(NONE);
+        slot.place = page.map_or(NONE, |page| page | MAPPED);
     }
 
-    /// The first of some parts that has an extent, and that extent.
-    pub(crate) fn first_mapped(&self, parts: Range<u32>) -> Option<(u32, u32)> {
+    /// Sets the key of what the log has of a part.
+    pub(crate) fn set_buffered(&mut self, part: u32, key: Option<u32>) {
+        self.slot_mut(part).buffered = key.unwrap_or(NONE);
+    }
+
+    /// The first of some parts that has a place, and that.
+    pub(crate) fn first_placed(&self, parts: Range<u32>) -> Option<(u32, Placement)> {
         let mut part = parts.start;
         while part < parts.end && (part as usize / LEAF) < self.leaves.len() {
             if self.leaves[part as usize / LEAF].is_none() {
                 part = (part / LEAF as u32 + 1) * LEAF as u32;
                 continue;
             }
-            if let Some(extent) = self.extent(part) {
-                return Some((part, extent)).filter(|(part, _)| *part < parts.end);
+            if let Some(placement) = self.placement(part) {
+                return Some((part, placement)).filter(|(part, _)| *part < parts.end);
             }
             part += 1;
         }
@@ -100,9 +141,9 @@ mod tests {
         let mut map = PartMap::default();
         map.map(3, 30);
         map.map(5_000, 7);
-        assert_eq!(map.first_mapped(0..u32::MAX), Some((3, 30)));
-        assert_eq!(map.first_mapped(4..u32::MAX), Some((5_000, 7)));
-        assert_eq!(map.first_mapped(4..5_000), None);
+        assert_eq!(map.first_placed(0..u32::MAX), Some((3, Placement::Extent(30))));
+        assert_eq!(map.first_placed(4..u32::MAX), Some((5_000, Placement::Extent(7))));
+        assert_eq!(map.first_placed(4..5_000), None);
         assert_eq!(map.leaves.iter().flatten().count(), 2);
     }
 
@@ -112,6 +153,8 @@ mod tests {
         map.map(1, 10);
         map.set_buffered(1, Some(4));
         assert_eq!((map.extent(1), map.buffered(1)), (Some(10), Some(4)));
+        map.set_page(1, Some(6));
+        assert_eq!((map.extent(1), map.page(1), map.buffered(1)), (None, Some(6), Some(4)));
         map.unmap(1);
         map.map(1, 11);
         assert_eq!((map.extent(1), map.buffered(1)), (Some(11), None));

@@ -6,12 +6,15 @@ use crate::limits;
 use crate::unreadable::BadBlocks;
 use base::checksum::crc32c;
 use base::request::{Piece, Pieces};
-use base::units::BLOCK_SIZE;
+use base::units::{BLOCK_SIZE, SECTOR_SIZE};
 use base::{Buffer, Pool};
 use slab::Slab;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
+
+/// Units of a block that is stored as it is.
+pub(crate) const UNITS_PER_BLOCK: u64 = BLOCK_SIZE / SECTOR_SIZE;
 
 /// Where the newest version of a block stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,14 +23,16 @@ pub(crate) enum BlockLocation {
     Hole,
     /// In the log, at that position.
     Log { position: u64, checksum: u32 },
-    /// At rest, in that extent.
-    Rest { member: u8, extent: u32, checksum: u32 },
+    /// At rest, at that unit (512 bytes) of the device.
+    Rest { member: u8, unit: u64, checksum: u32 },
+    /// Nobody knows where: the page that told is damaged.
+    Lost,
 }
 
 impl BlockLocation {
     pub(crate) fn checksum(self) -> Option<u32> {
         match self {
-            BlockLocation::Hole => None,
+            BlockLocation::Hole | BlockLocation::Lost => None,
             BlockLocation::Log { checksum, .. } | BlockLocation::Rest { checksum, .. } => Some(checksum),
         }
     }
@@ -40,10 +45,16 @@ impl BlockLocation {
                 a + distance == b && a % log_blocks + distance == b % log_blocks
             }
             (
-                BlockLocation::Rest { member: a, extent: x, .. },
-                BlockLocation::Rest { member: b, extent: y, .. },
-            ) => a == b && x == y,
-            (BlockLocation::Hole | BlockLocation::Log { .. } | BlockLocation::Rest { .. }, _) => false,
+                BlockLocation::Rest { member: a, unit: x, .. },
+                BlockLocation::Rest { member: b, unit: y, .. },
+            ) => a == b && x + distance * UNITS_PER_BLOCK == y,
+            (
+                BlockLocation::Hole
+                | BlockLocation::Log { .. }
+                | BlockLocation::Rest { .. }
+                | BlockLocation::Lost,
+                _,
+            ) => false,
         }
     }
 }
@@ -54,6 +65,8 @@ pub(crate) struct BlockRange {
     pub(crate) component: u32,
     pub(crate) part: u32,
     pub(crate) layer: u8,
+    /// The number of the snapshot that is read; 0: the live disk.
+    pub(crate) snapshot: u32,
     pub(crate) block: u16,
     pub(crate) count: u16,
 }
@@ -83,8 +96,7 @@ struct Run {
 #[derive(Debug)]
 pub(crate) struct RunRead {
     pub(crate) run: u16,
-    /// The first block and where it stands.
-    pub(crate) block: u16,
+    /// Where its first block stands.
     pub(crate) location: BlockLocation,
     pub(crate) buffer: Buffer,
 }
@@ -167,7 +179,7 @@ impl ReadState {
         while at < locations.len() {
             let retained = match locations[at] {
                 BlockLocation::Log { position, .. } => index.retained(position).cloned(),
-                BlockLocation::Hole | BlockLocation::Rest { .. } => None,
+                BlockLocation::Hole | BlockLocation::Rest { .. } | BlockLocation::Lost => None,
             };
             let mut end = at + 1;
             while retained.is_none()
@@ -181,6 +193,9 @@ impl ReadState {
             let buffer = match (retained, locations[at]) {
                 (Some(buffer), _) => Some(buffer),
                 (None, BlockLocation::Hole) => None,
+                (None, BlockLocation::Lost) => {
+                    unreachable!("a read of a lost block ends when it is looked up")
+                }
                 (None, BlockLocation::Log { .. } | BlockLocation::Rest { .. }) => {
                     match pool.take((end - at) * BLOCK_SIZE as usize) {
                         Some(buffer) => Some(buffer),
@@ -204,7 +219,7 @@ impl ReadState {
         let mut runs = self.runs.iter().enumerate().skip(usize::from(run));
         let read = runs.find_map(|(index, run)| {
             let buffer = run.buffer.clone().filter(|_| !run.is_verified)?;
-            Some(RunRead { run: index as u16, block: run.block, location: run.locations[0], buffer })
+            Some(RunRead { run: index as u16, location: run.locations[0], buffer })
         });
         self.outstanding += u32::from(read.is_some());
         read

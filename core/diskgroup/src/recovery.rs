@@ -4,7 +4,8 @@ use crate::compute::ComputeId;
 use crate::format::batch::{BatchHeader, HEADER_BLOCKS_MAX, Record};
 use crate::log::BatchStart;
 use crate::unreadable::BadBlocks;
-use rustc_hash::FxHashSet;
+use base::ComponentId;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A batch whose header verifies.
 #[derive(Debug)]
@@ -53,6 +54,10 @@ pub(crate) struct Recovery {
     suspects: Vec<(u8, u32)>,
     /// Where batches start that are torn.
     torn: Vec<u64>,
+    /// Pages of which a checkpoint that did not end wrote the next version, and whose version that counts does not verify.
+    damaged: Vec<(u8, u32)>,
+    /// By component and part: up to where in the log its map page contains all of it.
+    maps: FxHashMap<(ComponentId, u32), u64>,
     /// Versions of pages (member, page, version) that the log says were about to be written.
     intents: FxHashSet<(u8, u32, u64)>,
 }
@@ -87,8 +92,35 @@ impl Recovery {
         self.suspects.push((member, page));
     }
 
+    /// Whether the page of a component's slot may be damaged.
+    pub(crate) fn has_suspect_slot(&self, member: u8, slots: u32) -> bool {
+        let is_slot = |(of, page): &&(u8, u32)| *of == member && *page < slots;
+        self.suspects.iter().chain(&self.damaged).any(|one| is_slot(&one))
+    }
+
+    /// The version of a page that counts does not verify, and the next one is of a checkpoint that did not end.
+    pub(crate) fn note_damaged(&mut self, member: u8, page: u32) {
+        self.damaged.push((member, page));
+    }
+
+    /// Pages of which that is so.
+    pub(crate) fn damaged(&self) -> &[(u8, u32)] {
+        &self.damaged
+    }
+
+    /// The map page of a part is found; it contains all that the log has of it before that position.
+    pub(crate) fn note_map(&mut self, component: ComponentId, part: u32, through: u64) {
+        self.maps.insert((component, part), through);
+    }
+
+    /// Up to where in the log the map page of a part contains all of it.
+    pub(crate) fn through(&self, component: ComponentId, part: u32) -> Option<u64> {
+        self.maps.get(&(component, part)).copied()
+    }
+
     /// A member is out of service: nothing is said of its pages.
     pub(crate) fn forget_suspects(&mut self, member: u8) {
+        self.damaged.retain(|(of, _)| *of != member);
         self.suspects.retain(|(of, _)| *of != member);
     }
 

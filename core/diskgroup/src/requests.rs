@@ -35,6 +35,11 @@ pub(crate) enum Purpose {
         buffer: Buffer,
     },
     CheckpointFlush,
+    /// Fills an extent that becomes a chunk of the table with zeroes.
+    Chunk {
+        member: u8,
+        extent: u32,
+    },
     PageWrite {
         member: u8,
         page: u32,

@@ -69,13 +69,27 @@ pub enum Rule {
     KeepUntilDecided,
     /// An extent is kept as long as blocks of its part are held (note 0042).
     KeepPromisedSpace,
+    /// A snapshot's record begins a batch, as far as its component is concerned (note 0044).
+    MarkBetweenBatches,
+    /// What a deleted snapshot saw goes to the next older one that sees it, too (note 0044, rule 3).
+    MoveDeleted,
+    /// What the live disk replaces is kept for the snapshots that see it (note 0044, rule 2).
+    KeepReplaced,
+    /// A frame is used again only after a checkpoint whose pages do not name it (note 0044, rule 4).
+    FreeLate,
+    /// Pages of a checkpoint that did not end do not count (note 0044).
+    CountFinishedPages,
+    /// A page that changes while a checkpoint is to write it is written as it was (note 0044).
+    WriteAsItWas,
+    /// What was written before a snapshot is kept apart from what comes behind it (note 0044).
+    KeepSegments,
     /// Promoted blocks whose content was changed by a later record of the log are written again (`held.rs`).
     RewriteOvertaken,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 34] = [
+    pub const ALL: [Rule; 41] = [
         Rule::AcknowledgeOnlyStable,
         Rule::FreeLogAfterDescriptors,
         Rule::FlushBeforePages,
@@ -110,5 +124,12 @@ impl Rule {
         Rule::KeepUntilDecided,
         Rule::KeepPromisedSpace,
         Rule::RewriteOvertaken,
+        Rule::MarkBetweenBatches,
+        Rule::MoveDeleted,
+        Rule::KeepReplaced,
+        Rule::FreeLate,
+        Rule::CountFinishedPages,
+        Rule::WriteAsItWas,
+        Rule::KeepSegments,
     ];
 }

@@ -35,6 +35,8 @@ pub(crate) struct Space {
     reserved: u64,
     /// Promises that are not kept yet; never more than there are free extents.
     promised: u32,
+    /// Extents that promises of frames and pages may need beyond what pools and chunks have (`pools.rs`).
+    spoken_for: u32,
 }
 
 impl Space {
@@ -47,6 +49,7 @@ impl Space {
             warm: VecDeque::new(),
             reserved: 0,
             promised: 0,
+            spoken_for: 0,
         }
     }
 
@@ -62,7 +65,8 @@ impl Space {
 
     /// Extents that are free, not promised, and not set aside for a component that has a reservation.
     pub(crate) fn unreserved(&self) -> u64 {
-        u64::from(self.free.count() - self.promised).saturating_sub(self.reserved)
+        u64::from(self.free.count().saturating_sub(self.promised + self.spoken_for))
+            .saturating_sub(self.reserved)
     }
 
     /// What is set aside for a component changes from `before` to `after` extents.
@@ -73,11 +77,35 @@ impl Space {
     /// Promises an extent; `None` if none is left for that claim.
     pub(crate) fn promise(&mut self, claim: Claim) -> Option<SpacePromise> {
         let is_covered = claim == Claim::Reserved || self.unreserved() > 0;
-        if !is_covered || self.free.count() == self.promised {
+        if !is_covered || self.free.count() <= self.promised + self.spoken_for {
             return None;
         }
         self.promised += 1;
         Some(SpacePromise(()))
+    }
+
+    /// Extents that are free, not promised, and that nothing promised may need, set aside or not.
+    pub(crate) fn available(&self) -> u64 {
+        u64::from(self.free.count().saturating_sub(self.promised + self.spoken_for))
+    }
+
+    /// Extents that promises of frames and pages may need.
+    pub(crate) fn spoken_for(&self) -> u32 {
+        self.spoken_for
+    }
+
+    /// So many extents may be needed for frames and pages.
+    pub(crate) fn set_spoken_for(&mut self, extents: u32) {
+        self.spoken_for = extents;
+    }
+
+    /// Takes an extent for frames or pages, if one is free that no write was promised. What was promised of frames and pages comes first.
+    pub(crate) fn take(&mut self) -> Option<u32> {
+        if self.free.count() <= self.promised {
+            return None;
+        }
+        self.promised += 1;
+        Some(self.choose(SpacePromise(())))
     }
 
     /// Keeps a promise: takes a warm extent, or one near the last taken.

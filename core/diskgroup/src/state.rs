@@ -63,8 +63,10 @@ pub struct ComponentState {
     pub record: ComponentRecord,
     /// The device it stands on.
     pub device: DeviceId,
-    /// Bytes in extents that it has taken.
+    /// Bytes in extents that it has taken; a mapped part counts as one extent.
     pub used_bytes: u64,
+    /// By number: its snapshots, and the bytes of blocks that only they see or older ones.
+    pub snapshots: Vec<(u32, u64)>,
 }
 
 /// Figures for people.

@@ -1,18 +1,34 @@
 //! The table of one device: which pages are in memory, which must be written, and what waits for one to be read.
+//!
+//! First come the pages of the fixed table, then those of chunks: extents that hold pages (docs/design/0044). A checkpoint writes each page as it
+//! was when the checkpoint began: one that changes before its turn is kept as it was.
 
 use crate::bits::BitSet;
-use crate::format::page::{DESCRIPTORS_PER_PAGE, Descriptor};
+use crate::format::map::{DeltaPage, MapPage, SnapshotPage};
+use crate::format::page::{DESCRIPTORS_PER_PAGE, Descriptor, PAGES_PER_CHUNK};
 use crate::format::superblock::Geometry;
+use base::ComponentId;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
 /// The descriptors of one page.
 pub(crate) type Descriptors = Box<[Descriptor; DESCRIPTORS_PER_PAGE]>;
 
-/// A descriptor page in memory.
+/// What a page holds that is not one of a component.
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    Descriptors(Descriptors),
+    Map(Box<MapPage>),
+    Delta(Box<DeltaPage>),
+    Snapshots(Box<SnapshotPage>),
+    /// Nothing: a page of a chunk that is free.
+    Empty,
+}
+
+/// A page in memory.
 #[derive(Debug)]
 struct CachedPage {
-    descriptors: Descriptors,
+    content: Content,
     /// Uses under way that need it to stay.
     pins: u32,
     /// Set by use, cleared by the clock hand.
@@ -27,6 +43,8 @@ pub(crate) enum PageWaiter {
     Scrub,
     Changed(u32),
     Copy(u32),
+    /// A snapshot that is taken apart.
+    Delete,
     /// Whoever asked will ask again.
     Nobody,
 }
@@ -40,8 +58,22 @@ pub(crate) struct Table {
     pages: Vec<Option<Box<CachedPage>>>,
     cached_count: usize,
     clock_hand: usize,
-    /// Pages (of both kinds) that must be written at the next checkpoint.
+    /// Pages (of all kinds) that must be written at the next checkpoint.
     dirty: BitSet,
+    /// Pages that the checkpoint under way has yet to write.
+    pending: BitSet,
+    /// Whether pages are written as they were when a checkpoint began: always, but where the simulator removes that rule.
+    pub(crate) freezes: bool,
+    /// Those of them that have changed since it began, as they were then.
+    frozen: FxHashMap<u32, Content>,
+    /// Pages of the fixed table.
+    fixed_count: u32,
+    /// The extent of each chunk; `None` where a damaged page told which.
+    chunks: Vec<Option<u32>>,
+    /// Pages of chunks that hold nothing.
+    free_pages: BTreeSet<u32>,
+    /// The component and part of each map and delta page.
+    names: FxHashMap<u32, (ComponentId, u32)>,
     waiters: FxHashMap<u32, Vec<PageWaiter>>,
     /// Which component stands in each slot.
     slots: Vec<Option<u32>>,
@@ -64,6 +96,13 @@ impl Table {
             cached_count: 0,
             clock_hand: 0,
             dirty: BitSet::new(pages as u32),
+            pending: BitSet::new(pages as u32),
+            freezes: true,
+            frozen: FxHashMap::default(),
+            fixed_count: pages as u32,
+            chunks: Vec::new(),
+            free_pages: BTreeSet::new(),
+            names: FxHashMap::default(),
             waiters: FxHashMap::default(),
             slots: vec![None; geometry.component_slots as usize],
             lost_slots: BTreeSet::new(),
@@ -115,17 +154,45 @@ impl Table {
     pub(crate) fn descriptor(&mut self, extent: u32) -> Option<&mut Descriptor> {
         let (page, index) = self.page_of(extent);
         if self.pages[page as usize].is_none() && self.versions[page as usize] == 0 {
-            self.keep(page, Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]));
+            let free = Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]);
+            self.keep(page, Content::Descriptors(free));
         }
+        match self.content(page)? {
+            Content::Descriptors(descriptors) => Some(&mut descriptors[index]),
+            _ => unreachable!("the fixed table has descriptors"),
+        }
+    }
+
+    /// A page, if it is in memory. Who changes it says so before, by [`Table::mark_dirty`].
+    pub(crate) fn content(&mut self, page: u32) -> Option<&mut Content> {
         let cached = self.pages[page as usize].as_mut()?;
         cached.is_recent = true;
-        Some(&mut cached.descriptors[index])
+        Some(&mut cached.content)
+    }
+
+    /// The map page with that number, if it is in memory.
+    pub(crate) fn map(&mut self, page: u32) -> Option<&mut MapPage> {
+        match self.content(page)? {
+            Content::Map(map) => Some(map),
+            _ => unreachable!("a mapped part names a map page"),
+        }
+    }
+
+    /// The delta page with that number, if it is in memory.
+    pub(crate) fn delta(&mut self, page: u32) -> Option<&mut DeltaPage> {
+        match self.content(page)? {
+            Content::Delta(delta) => Some(delta),
+            _ => unreachable!("a part names its delta pages"),
+        }
     }
 
     /// The descriptor as it is in memory, without a claim to be kept there.
     pub(crate) fn cached_descriptor(&self, extent: u32) -> Option<&Descriptor> {
         let (page, index) = self.page_of(extent);
-        self.pages[page as usize].as_ref().map(|cached| &cached.descriptors[index])
+        match &self.pages[page as usize].as_ref()?.content {
+            Content::Descriptors(descriptors) => Some(&descriptors[index]),
+            _ => unreachable!("the fixed table has descriptors"),
+        }
     }
 
     /// Whether a page is in memory: those of components always are.
@@ -133,10 +200,19 @@ impl Table {
         self.is_slot(page) || self.pages[page as usize].is_some()
     }
 
+    /// Whether a page is in memory, or can be without a read: one of the fixed table that was never written is free in all its descriptors.
+    pub(crate) fn is_ready(&mut self, page: u32) -> bool {
+        if page < self.fixed_count && !self.is_slot(page) {
+            let extent = self.first_extent(page);
+            return self.descriptor(extent).is_some();
+        }
+        self.content(page).is_some()
+    }
+
     /// Puts a page in memory.
-    pub(crate) fn keep(&mut self, page: u32, descriptors: Descriptors) {
+    pub(crate) fn keep(&mut self, page: u32, content: Content) {
         assert!(self.pages[page as usize].is_none(), "a page is cached once");
-        self.pages[page as usize] = Some(Box::new(CachedPage { descriptors, pins: 0, is_recent: true }));
+        self.pages[page as usize] = Some(Box::new(CachedPage { content, pins: 0, is_recent: true }));
         self.cached_count += 1;
     }
 
@@ -147,31 +223,36 @@ impl Table {
         }
     }
 
-    /// The page of an extent, which is in memory, stays there until [`Table::unpin`].
-    pub(crate) fn pin(&mut self, extent: u32) {
-        let (page, _) = self.page_of(extent);
+    /// A page, which is in memory, stays there until [`Table::unpin`].
+    pub(crate) fn pin(&mut self, page: u32) {
         self.pages[page as usize].as_mut().expect("only a page in memory is pinned").pins += 1;
     }
 
-    pub(crate) fn unpin(&mut self, extent: u32) {
-        let (page, _) = self.page_of(extent);
+    pub(crate) fn unpin(&mut self, page: u32) {
         let cached = self.pages[page as usize].as_mut().expect("a pinned page stays in memory");
         assert!(cached.pins > 0, "a pin is taken before it is dropped");
         cached.pins -= 1;
     }
 
-    /// A page is written as its next version, which this gives. It need not be written again, unless it changes.
+    /// A checkpoint begins: gives the pages that it is to write, in order. They need not be written again, unless they change.
+    pub(crate) fn begin_checkpoint(&mut self) -> Vec<u32> {
+        assert!(self.pending.count() == 0 && self.frozen.is_empty(), "a checkpoint writes all its pages");
+        std::mem::swap(&mut self.dirty, &mut self.pending);
+        self.pending.iter().collect()
+    }
+
+    /// A page is written as its next version, which this gives.
     pub(crate) fn begin_write(&mut self, page: u32) -> u64 {
-        self.dirty.remove(page);
+        self.pending.remove(page);
         self.versions[page as usize] += 1;
         self.versions[page as usize]
     }
 
-    /// The descriptors of a page that is about to be written. They stay in memory until [`Table::end_write`].
-    pub(crate) fn written_descriptors(&mut self, page: u32) -> Descriptors {
+    /// What a page that is about to be written holds, as of the checkpoint's beginning. The page stays in memory until [`Table::end_write`].
+    pub(crate) fn written_content(&mut self, page: u32) -> Content {
         let cached = self.pages[page as usize].as_mut().expect("a dirty page stays in memory");
         cached.pins += 1;
-        cached.descriptors.clone()
+        self.frozen.remove(&page).unwrap_or_else(|| cached.content.clone())
     }
 
     /// A page is written.
@@ -185,7 +266,8 @@ impl Table {
     pub(crate) fn evict(&mut self) -> bool {
         for _ in 0..self.pages.len() * 2 {
             self.clock_hand = (self.clock_hand + 1) % self.pages.len();
-            let is_dirty = self.dirty.contains(self.clock_hand as u32);
+            let hand = self.clock_hand as u32;
+            let is_dirty = self.dirty.contains(hand) || self.pending.contains(hand);
             let Some(cached) = self.pages[self.clock_hand].as_mut() else { continue };
             if cached.pins > 0 || is_dirty {
                 continue;
@@ -206,9 +288,15 @@ impl Table {
         self.cached_count
     }
 
-    /// A page must be written at the next checkpoint.
+    /// A page is about to change, or must be written again for another reason: the next checkpoint writes it.
     pub(crate) fn mark_dirty(&mut self, page: u32) {
         self.dirty.insert(page);
+        if self.freezes
+            && self.pending.contains(page)
+            && let Some(cached) = &self.pages[page as usize]
+        {
+            self.frozen.entry(page).or_insert_with(|| cached.content.clone());
+        }
     }
 
     /// Pages that must be written at the next checkpoint.
@@ -216,14 +304,132 @@ impl Table {
         self.dirty.count()
     }
 
-    /// The same, in order.
-    pub(crate) fn dirty_pages(&self) -> impl Iterator<Item = u32> {
-        self.dirty.iter()
-    }
-
     /// No page will be written any more.
     pub(crate) fn forget_dirty(&mut self) {
         self.dirty = BitSet::new(self.pages.len() as u32);
+        self.pending = BitSet::new(self.pages.len() as u32);
+        self.frozen.clear();
+    }
+
+    /// Pages of the fixed table.
+    pub(crate) fn fixed_count(&self) -> u32 {
+        self.fixed_count
+    }
+
+    /// Chunks, those among them whose extent is not known.
+    pub(crate) fn chunk_count(&self) -> u32 {
+        self.chunks.len() as u32
+    }
+
+    /// The extent with a page of a chunk, and which of its pages that is; `None` for one of the fixed table.
+    pub(crate) fn chunk_of(&self, page: u32) -> Option<(Option<u32>, u32)> {
+        let beyond = page.checked_sub(self.fixed_count)?;
+        Some((self.chunks[(beyond / PAGES_PER_CHUNK) as usize], beyond % PAGES_PER_CHUNK))
+    }
+
+    /// The extent of a chunk.
+    pub(crate) fn extent_of_chunk(&self, number: u32) -> Option<u32> {
+        self.chunks.get(number as usize).copied().flatten()
+    }
+
+    /// A delta page that is in memory, without a claim to be kept there.
+    pub(crate) fn peek_delta(&self, page: u32) -> Option<&DeltaPage> {
+        match &self.pages[page as usize].as_ref()?.content {
+            Content::Delta(delta) => Some(delta),
+            _ => unreachable!("a part names its delta pages"),
+        }
+    }
+
+    /// A map page that is in memory, likewise.
+    pub(crate) fn peek_map(&self, page: u32) -> Option<&MapPage> {
+        match &self.pages[page as usize].as_ref()?.content {
+            Content::Map(map) => Some(map),
+            _ => unreachable!("a mapped part names a map page"),
+        }
+    }
+
+    /// A page holds something else from now on, whatever it held.
+    pub(crate) fn replace(&mut self, page: u32, content: Content) {
+        self.mark_dirty(page);
+        self.set_content(page, content);
+    }
+
+    /// A chunk gets its extent. Its pages hold nothing.
+    pub(crate) fn add_chunk(&mut self, number: u32, extent: u32) {
+        if number as usize >= self.chunks.len() {
+            self.chunks.resize(number as usize + 1, None);
+            let pages = (self.fixed_count + self.chunks.len() as u32 * PAGES_PER_CHUNK) as usize;
+            self.versions.resize(pages, 0);
+            self.pages.resize_with(pages, || None);
+            self.dirty.grow(pages as u32);
+            self.pending.grow(pages as u32);
+        }
+        assert!(self.chunks[number as usize].is_none(), "a chunk has one extent");
+        self.chunks[number as usize] = Some(extent);
+    }
+
+    /// Pages of a chunk can be taken.
+    pub(crate) fn free_chunk(&mut self, number: u32) {
+        let first = self.fixed_count + number * PAGES_PER_CHUNK;
+        self.free_pages.extend(first..first + PAGES_PER_CHUNK);
+    }
+
+    /// Pages that can be taken.
+    pub(crate) fn free_page_count(&self) -> u32 {
+        self.free_pages.len() as u32
+    }
+
+    /// Takes a free page for something.
+    pub(crate) fn take_page(&mut self, content: Content) -> Option<u32> {
+        let page = self.free_pages.pop_first()?;
+        self.mark_dirty(page);
+        self.set_content(page, content);
+        Some(page)
+    }
+
+    /// A page, which is in memory or was never written, holds nothing any more.
+    pub(crate) fn give_page_back(&mut self, page: u32) {
+        self.mark_dirty(page);
+        self.set_content(page, Content::Empty);
+        self.names.remove(&page);
+        self.free_pages.insert(page);
+    }
+
+    /// A map or delta page is about that part.
+    pub(crate) fn name(&mut self, page: u32, part: (ComponentId, u32)) {
+        self.names.insert(page, part);
+    }
+
+    /// The component and part of a map or delta page.
+    pub(crate) fn name_of(&self, page: u32) -> Option<(ComponentId, u32)> {
+        self.names.get(&page).copied()
+    }
+
+    /// Puts something in memory in the place of a page that cannot be read. The next checkpoint writes it.
+    pub(crate) fn keep_damaged(&mut self, page: u32, content: Content) {
+        self.set_content(page, content);
+        self.mark_dirty(page);
+    }
+
+    /// Recovery found that the newest copy of a page is torn: what it says is what the older one does, if there is one.
+    pub(crate) fn recover_torn(&mut self, page: u32) {
+        let is_empty =
+            self.pages[page as usize].as_ref().is_some_and(|one| matches!(one.content, Content::Empty));
+        if is_empty && page >= self.fixed_count {
+            self.free_pages.insert(page);
+        }
+    }
+
+    /// Recovery found a page that holds nothing.
+    pub(crate) fn recover_free_page(&mut self, page: u32) {
+        self.free_pages.insert(page);
+    }
+
+    fn set_content(&mut self, page: u32, content: Content) {
+        match &mut self.pages[page as usize] {
+            Some(cached) => cached.content = content,
+            None => self.keep(page, content),
+        }
     }
 
     /// Something waits for a page. Says whether it is the first.

@@ -27,6 +27,7 @@ fn superblock(index: usize) -> Superblock {
     (members[0], members[1]) = (DeviceId(1), DeviceId(2));
     let log_size = (index == 0).then_some(LOG_SIZE);
     Superblock {
+        format: crate::format::FORMAT_PLAIN,
         revision: 1,
         cluster: ClusterId(1),
         host: HostId(1),
@@ -200,7 +201,16 @@ impl Bench {
 
     /// Reads blocks of the first part.
     fn read(&mut self, op: u64, component: ComponentKey, block: u16, count: u16) -> Result<(), GroupError> {
-        self.ask(Input::Read { op: Op(op), component, part: 0, layer: 0, block, count, verify: true });
+        self.ask(Input::Read {
+            op: Op(op),
+            component,
+            part: 0,
+            layer: 0,
+            block,
+            count,
+            snapshot: 0,
+            verify: true,
+        });
         self.done[&op].clone().map(drop)
     }
 
@@ -247,7 +257,16 @@ fn new_component() -> ComponentRecord {
 fn a_read_without_checksums_of_a_component_that_is_deleted_meanwhile_says_so() {
     let (mut bench, component) = Bench::at_rest();
     let mut reads = Vec::new();
-    let read = Input::Read { op: Op(7), component, part: 0, layer: 0, block: 0, count: 1, verify: false };
+    let read = Input::Read {
+        op: Op(7),
+        component,
+        part: 0,
+        layer: 0,
+        block: 0,
+        count: 1,
+        snapshot: 0,
+        verify: false,
+    };
     bench.group.step(Instant(bench.now), read, &mut reads);
     assert!(matches!(reads[..], [Output::Read { .. }]), "it waits for the device");
     bench.ask(Input::Delete { op: Op(8), component });

@@ -18,6 +18,7 @@ pub(crate) enum Work {
     Write { change: Change, data: Buffers, checksums: SmallVec<[u32; 2]>, ends: LayerRanges },
     Trim { change: Change, count: u16 },
     Order { target: Target, order: Order, ranges: LayerRanges },
+    Snapshot { change: Change, number: u32 },
 }
 
 /// What becomes of held blocks.
@@ -87,7 +88,10 @@ impl Work {
     pub(crate) fn target(&self) -> Target {
         match *self {
             Work::Write { change: Change { op, component, part, .. }, .. }
-            | Work::Trim { change: Change { op, component, part, .. }, .. } => Target { op, component, part },
+            | Work::Trim { change: Change { op, component, part, .. }, .. }
+            | Work::Snapshot { change: Change { op, component, part, .. }, .. } => {
+                Target { op, component, part }
+            }
             Work::Order { target, .. } => target,
         }
     }

@@ -38,6 +38,7 @@ impl Bench {
         let mut members = [DeviceId(0); 8];
         members[0] = DeviceId(1);
         let superblock = Superblock {
+            format: diskgroup::format::FORMAT_PLAIN,
             revision: 1,
             cluster: ClusterId(1),
             host: HostId(1),

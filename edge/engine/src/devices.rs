@@ -644,6 +644,7 @@ fn format_group(
             .map_err(|error| refused(format!("{}: {error}", candidate.path.display())))?;
         let log_mark = if place == 0 { random_u128()? as u64 } else { 0 };
         plans.push(Superblock {
+            format: diskgroup::format::FORMAT_PLAIN,
             revision: 1,
             cluster,
             host: belonging.host,

@@ -33,6 +33,7 @@ pub fn format_devices(
             .expect("the simulator's sizes fit");
         let log_mark = if has_log { random.bits() } else { 0 };
         let superblock = Superblock {
+            format: diskgroup::format::FORMAT_PLAIN,
             revision: 1,
             cluster: ClusterId(1),
             host: HostId(first_device.0 >> 8),

@@ -578,7 +578,7 @@ impl World {
         let component = self.components[&number].key.expect("only live components are used");
         let began = self.holdings.clock;
         let operation = Holding::Read { component: number, part, layer, block, count, began };
-        let read = |op| Input::Read { op, component, part, layer, block, count, verify: true };
+        let read = |op| Input::Read { op, component, part, layer, block, count, snapshot: 0, verify: true };
         self.submit(Operation::Holding(operation), read);
     }
 

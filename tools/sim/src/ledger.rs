@@ -15,6 +15,8 @@ const HAPPENED: usize = 16;
 struct Account {
     /// Changes that were handed in, by id, and whether they were answered.
     changes: BTreeMap<WriteId, bool>,
+    /// Those of them that change no blocks: nobody submits these again.
+    marks: BTreeSet<WriteId>,
     /// The greatest watermark that the group was told.
     settled: WriteId,
     /// What came with it: what it passed of older epochs was undone.
@@ -37,6 +39,12 @@ impl Ledger {
     /// A change is handed in.
     pub fn begin(&mut self, component: ComponentId, id: WriteId) {
         self.accounts.entry(component).or_default().changes.insert(id, false);
+    }
+
+    /// A mark is handed in: a change of no blocks, which is remembered until it is decided.
+    pub fn begin_mark(&mut self, component: ComponentId, id: WriteId) {
+        self.begin(component, id);
+        self.accounts.entry(component).or_default().marks.insert(id);
     }
 
     /// A change was answered: it is stable. `blocks` of `part` were written, or trimmed, which counts as much: a copy that
@@ -78,7 +86,9 @@ impl Ledger {
         }
         let is_undone = |id: &&WriteId| **id <= decided && id.epoch < account.from_epoch;
         account.undone.extend(account.changes.keys().filter(is_undone));
-        let has_happened = |id: &&WriteId| **id <= decided && id.epoch >= account.from_epoch;
+        let marks = &account.marks;
+        let has_happened =
+            |id: &&WriteId| **id <= decided && id.epoch >= account.from_epoch && !marks.contains(id);
         account.happened.extend(account.changes.keys().filter(has_happened));
         account.happened.drain(..account.happened.len().saturating_sub(HAPPENED));
         account.changes.retain(|id, _| *id > decided);

@@ -19,6 +19,7 @@ mod operation;
 pub mod overload;
 mod renewal;
 pub mod scale;
+mod snapshots;
 pub mod world;
 
 #[cfg(test)]

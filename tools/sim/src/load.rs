@@ -217,6 +217,7 @@ impl World {
             layer: 0,
             block,
             count,
+            snapshot: 0,
             verify: true,
         });
     }
@@ -228,6 +229,7 @@ impl World {
             Operation::Read { first, .. } => first.0 == number,
             Operation::Create { component } | Operation::Delete { component } => *component == number,
             Operation::Holding(holding) => holding.component() == number,
+            Operation::OnSnapshot(operation, _) => operation.component() == number,
         });
         if is_used {
             return;

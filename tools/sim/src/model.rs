@@ -2,7 +2,7 @@
 
 use base::request::Piece;
 use base::units::BLOCK_SIZE;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A block of a component: (component, part, block).
 pub type Key = (u32, u32, u16);
@@ -91,6 +91,13 @@ impl Model {
             return Ok(());
         }
         Err(format!("block {key:?} reads as {found:x}, expected {:x} or {:x?}", state.known, state.maybe))
+    }
+
+    /// What each block of a component may be now.
+    pub fn possible(&self, component: u32) -> BTreeMap<(u32, u16), BTreeSet<Value>> {
+        let blocks = self.blocks.range((component, 0, 0)..(component + 1, 0, 0));
+        let values = |state: &State| std::iter::once(state.known).chain(state.maybe).collect();
+        blocks.map(|((_, part, block), state)| ((*part, *block), values(state))).collect()
     }
 
     /// The blocks that have ever been written.

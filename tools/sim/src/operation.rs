@@ -2,6 +2,7 @@
 
 use crate::holding::Holding;
 use crate::model::Key;
+use crate::snapshots::OnSnapshot;
 use base::WriteId;
 use diskgroup::Origin;
 use std::collections::BTreeMap;
@@ -33,4 +34,6 @@ pub(crate) enum Operation {
     },
     /// On layers of a component.
     Holding(Holding),
+    /// On a snapshot, with the id of the change if it is one.
+    OnSnapshot(OnSnapshot, Option<WriteId>),
 }

@@ -143,6 +143,7 @@ impl Overload {
         let mut members = [DeviceId(0); 8];
         (members[0], members[1]) = (DeviceId(1), DeviceId(2));
         let superblock = |place: usize| Superblock {
+            format: diskgroup::format::FORMAT_PLAIN,
             revision: 1,
             cluster: ClusterId(1),
             host: HostId(1),

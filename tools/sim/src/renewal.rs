@@ -45,6 +45,7 @@ impl World {
             | Operation::Create { component }
             | Operation::Delete { component } => of_lost(component),
             Operation::Holding(holding) => of_lost(&holding.component()),
+            Operation::OnSnapshot(operation, _) => of_lost(&operation.component()),
         };
         let device = self.superblocks[place as usize].device;
         if self.operations.values().any(is_awaited) {
@@ -60,6 +61,7 @@ impl World {
             self.components.remove(&number);
             self.model.forget_component(number);
             self.ledger.forget(ComponentId(u64::from(number)));
+            self.snapshots.forget_component(number);
         }
         self.renewing = None;
         let soon = self.renewals.below(4);

@@ -7,12 +7,15 @@ use crate::features::{Features, Streams};
 use crate::formatting::{LOG_SIZE, format_devices};
 use crate::holding::Holdings;
 use crate::ledger::Ledger;
+use crate::load::tag_of;
 use crate::model::{Key, Model, joined_pieces, value_of};
 use crate::operation::Operation;
+use crate::snapshots::Snapshots;
 use base::checksum::crc32c;
 use base::request::Piece;
 use base::units::BLOCK_SIZE;
 use base::{ComponentId, DeviceId, Instant, Pool, Random};
+use diskgroup::format::FORMAT_VERSION;
 use diskgroup::format::anchor::anchor_offset;
 use diskgroup::format::batch::HEADER_BLOCKS_MAX;
 use diskgroup::format::superblock::Superblock;
@@ -113,6 +116,7 @@ pub struct World {
     pub(crate) model: Model,
     pub(crate) ledger: Ledger,
     pub(crate) holdings: Holdings,
+    pub(crate) snapshots: Snapshots,
     pub(crate) components: BTreeMap<u32, Component>,
     pub(crate) next_component: u32,
     pub(crate) operations: BTreeMap<u64, Operation>,
@@ -180,8 +184,12 @@ impl World {
         let extents = if faults.full { random.range(10..20) } else { random.range(30..80) };
         // Beside the room that it keeps to write them again, a log that is half full of held blocks must take a large write.
         let log_size = if features.holding { 2 * LOG_SIZE } else { LOG_SIZE };
-        let (superblocks, devices) =
+        let (mut superblocks, devices) =
             format_devices(&mut random, capacity_count, extents, log_size, DeviceId(1));
+        let mut snapshots = streams.snapshots;
+        if features.snapshots && snapshots.chance(2, 3) {
+            superblocks.iter_mut().for_each(|one| one.format = FORMAT_VERSION);
+        }
         let settings = Settings {
             table_bytes_max: if random.chance(1, 2) { 0 } else { 64 << 20 },
             retained_bytes_max: if random.chance(1, 2) { 0 } else { 2 << 20 },
@@ -204,6 +212,7 @@ impl World {
             model: Model::default(),
             ledger: Ledger::default(),
             holdings: Holdings::new(streams.holding),
+            snapshots: Snapshots::new(snapshots),
             components: BTreeMap::new(),
             next_component: 1,
             operations: BTreeMap::new(),
@@ -391,6 +400,7 @@ impl World {
             .filter_map(|operation| match operation {
                 Operation::Create { component } => Some(*component),
                 Operation::Write { .. } | Operation::Changed { .. } | Operation::Holding(_) => None,
+                Operation::OnSnapshot(..) => None,
                 Operation::Read { .. } | Operation::Delete { .. } => None,
             })
             .collect();
@@ -425,6 +435,7 @@ impl World {
             self.ledger.forget(ComponentId(u64::from(number)));
             self.components.remove(&number);
             self.model.forget_component(number);
+            self.snapshots.forget_component(number);
         }
         for number in missing {
             match undecided.contains(&number) {
@@ -434,6 +445,7 @@ impl World {
         }
         self.operations.clear();
         self.find_holdings();
+        self.find_snapshots();
     }
 
     fn done(&mut self, op: Op, result: Result<Completion, GroupError>) {
@@ -482,6 +494,21 @@ impl World {
             }
             (Operation::Holding(holding), Ok(Completion::Done)) => self.holding_done(holding, None),
             (Operation::Holding(holding), Err(error)) => self.holding_failed(&holding, error),
+            (Operation::OnSnapshot(operation, id), result) => {
+                let component = ComponentId(u64::from(operation.component()));
+                if let Some(id) = id {
+                    match result {
+                        Ok(_) => self.ledger.end(component, id, Origin::Guest(tag_of(id)), (0, 0..0)),
+                        Err(GroupError::DeviceLost) => {}
+                        Err(_) => self.ledger.refuse(component, id),
+                    }
+                }
+                match result {
+                    Ok(Completion::Data(pieces, _)) => self.on_snapshot_done(&operation, Some(&pieces)),
+                    Ok(_) => self.on_snapshot_done(&operation, None),
+                    Err(error) => self.on_snapshot_failed(&operation, error),
+                }
+            }
             (Operation::Create { component }, Ok(Completion::Component(key))) => {
                 self.components.get_mut(&component).expect("it was made").key = Some(key);
             }
@@ -493,6 +520,7 @@ impl World {
                 self.components.remove(&component);
                 self.ledger.forget(ComponentId(u64::from(component)));
                 self.model.forget_component(component);
+                self.snapshots.forget_component(component);
             }
             (Operation::Delete { component }, Err(error)) => self.check_error(component, error),
             (operation, Ok(answer)) => self.fail(format!("{operation:?} was answered {answer:?}")),
@@ -514,6 +542,7 @@ impl World {
             GroupError::NoComponent => self.may_lose_pages(),
             GroupError::Full => self.features.holding,
             GroupError::NoSlot | GroupError::Malformed => false,
+            GroupError::NoSnapshot | GroupError::SnapshotRefused => false,
         };
         if !is_fair {
             self.fail(format!("component {component}: unexpected answer: {error}"));
@@ -538,7 +567,7 @@ impl World {
     fn live(&mut self, steps: u64, ends_in_crash: bool) -> Result<bool, String> {
         for _ in 0..steps {
             if self.is_open && self.operations.len() < 24 && self.random.chance(2, 3) {
-                if !self.begin_holding() {
+                if !self.begin_on_snapshot() && !self.begin_holding() {
                     self.begin_operation();
                 }
             } else {
@@ -708,6 +737,7 @@ impl World {
     }
 
     fn crash(&mut self) {
+        self.convert();
         self.note("crash", self.summary.crashes);
         self.summary.crashes += 1;
         if let Some(group) = self.group.take() {
@@ -765,7 +795,8 @@ impl World {
                 }
             }
         }
-        self.verify_holdings()
+        self.verify_holdings()?;
+        self.verify_snapshots()
     }
 
     /// Block by block, since one damaged block hides its neighbours in a larger read.

@@ -3,7 +3,8 @@
 //! Two copies, at 8 KiB and 12 KiB of the log device, written in turn; the valid one with the greatest `revision`
 //! counts. Written, stable, at the end of each checkpoint: log space before `tail` may be reused only after that.
 
-use super::{FORMAT_VERSION, FormatError, RESERVED, SEAL_AT, enter};
+use super::superblock::MEMBERS_MAX;
+use super::{FORMAT_PLAIN, FORMAT_VERSION, FormatError, RESERVED, SEAL_AT, enter};
 use base::bytes::Writer;
 use base::checksum;
 use base::units::BLOCK_SIZE;
@@ -11,6 +12,8 @@ use base::units::BLOCK_SIZE;
 const MAGIC: [u8; 8] = *b"DRYANCHR";
 /// Bytes of one copy.
 pub const ANCHOR_SIZE: usize = BLOCK_SIZE as usize;
+/// Where the stamps begin.
+const STAMPS_AT: usize = 64;
 
 /// Where a copy of the anchor stands on the log device, in bytes.
 pub fn anchor_offset(revision: u64) -> u64 {
@@ -32,6 +35,9 @@ pub struct Anchor {
     pub intents_from: u64,
     /// Bit *i*: member *i* of the group failed and what it holds is not current.
     pub failed_members: u8,
+    /// By member: the greatest stamp of a page that counts. Pages of a later one belong to a checkpoint that did not end. All zero
+    /// in format 1, whose pages have no stamps.
+    pub stamps: [u64; MEMBERS_MAX],
 }
 
 impl Anchor {
@@ -39,7 +45,8 @@ impl Anchor {
     pub fn encode(&self) -> Vec<u8> {
         let mut w = Writer::with_capacity(ANCHOR_SIZE);
         w.slice(&MAGIC);
-        w.u32(FORMAT_VERSION);
+        let is_plain = self.stamps == [0; MEMBERS_MAX];
+        w.u32(if is_plain { FORMAT_PLAIN } else { FORMAT_VERSION });
         w.u32(0); // the checksum's place
         w.u64(self.revision);
         w.u64(self.log_mark);
@@ -47,6 +54,8 @@ impl Anchor {
         w.u64(self.tail_batch);
         w.u64(self.intents_from);
         w.u8(self.failed_members);
+        w.pad_to(STAMPS_AT);
+        self.stamps.iter().for_each(|&stamp| w.u64(stamp));
         w.pad_to(ANCHOR_SIZE);
         let mut bytes = w.into_bytes();
         checksum::seal(&mut bytes, SEAL_AT);
@@ -58,17 +67,23 @@ impl Anchor {
     /// # Errors
     /// When it is not a valid anchor of the log marked `log_mark`.
     pub fn decode(bytes: &[u8], log_mark: u64) -> Result<Anchor, FormatError> {
-        let mut r = enter(bytes, MAGIC, ANCHOR_SIZE, "the checksum of the anchor does not match")?;
-        let anchor = Anchor {
+        let (mut r, format) = enter(bytes, MAGIC, ANCHOR_SIZE, "the checksum of the anchor does not match")?;
+        let mut anchor = Anchor {
             revision: r.u64(),
             log_mark: r.u64(),
             tail: r.u64(),
             tail_batch: r.u64(),
             intents_from: r.u64(),
             failed_members: r.u8(),
+            stamps: [0; MEMBERS_MAX],
         };
+        let mut is_clear = r.reserved(STAMPS_AT - 57);
+        if format > FORMAT_PLAIN {
+            anchor.stamps = [(); MEMBERS_MAX].map(|()| r.u64());
+        }
         r.finish()?;
-        if !r.reserved(r.remaining()) {
+        is_clear &= r.reserved(r.remaining());
+        if !is_clear {
             return Err(RESERVED);
         }
         match anchor.log_mark == log_mark {

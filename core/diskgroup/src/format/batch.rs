@@ -9,7 +9,7 @@
 
 use super::layer::{LayerBlocks, check_range, layered, part_and_held_layer, part_and_layer};
 use super::page::{ComponentRecord, read_id, write_id};
-use super::{FORMAT_VERSION, FormatError};
+use super::{FORMAT_PLAIN, FORMAT_VERSION, FormatError};
 use base::bytes::{Reader, Writer};
 use base::checksum;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
@@ -34,8 +34,23 @@ pub fn blocks_of_one(record_bytes: usize) -> u64 {
 pub struct ExtentLocation {
     /// The member of the group.
     pub member: u8,
-    /// The extent on it.
+    /// The extent on it; [`ExtentLocation::UNPLACED`] if it is chosen when the blocks are destaged.
     pub extent: u32,
+}
+
+impl ExtentLocation {
+    /// The extent of what gets its place when it is destaged.
+    pub const UNPLACED: u32 = u32::MAX;
+
+    /// Nowhere yet on that member.
+    pub fn unplaced(member: u8) -> ExtentLocation {
+        ExtentLocation { member, extent: ExtentLocation::UNPLACED }
+    }
+
+    /// Whether it names an extent.
+    pub fn is_placed(self) -> bool {
+        self.extent != ExtentLocation::UNPLACED
+    }
 }
 
 /// Whose change a record tells of.
@@ -285,6 +300,35 @@ pub enum Record {
         /// CRC-32C of the data that are lost.
         checksum: u32,
     },
+    /// An extent was filled with zeroes and holds pages of the table from now on.
+    Chunk {
+        /// Which extent.
+        location: ExtentLocation,
+        /// Which pages: those of this chunk.
+        number: u32,
+    },
+    /// A snapshot of a component is made: what the log has of it before this batch is in the snapshot, what comes later is not.
+    Snapshot {
+        /// The member of the group that the component stands on.
+        member: u8,
+        /// Whose.
+        component: ComponentId,
+        /// Its number, greater than that of any earlier one.
+        number: u32,
+        /// Its place among the component's changes.
+        id: WriteId,
+        /// Whose request it is.
+        tag: RequestTag,
+    },
+    /// A snapshot is not seen any more: what it alone needs is freed from now on.
+    SnapshotGone {
+        /// The member of the group that the component stands on.
+        member: u8,
+        /// Whose.
+        component: ComponentId,
+        /// Its number.
+        number: u32,
+    },
 }
 
 impl Record {
@@ -297,6 +341,7 @@ impl Record {
             Record::Watermark { .. } | Record::Entry { .. } | Record::Hole { .. } => 0,
             Record::HoldTrim { .. } | Record::HoldDamaged { .. } => 0,
             Record::Promote(_) | Record::End(_) => 0,
+            Record::Chunk { .. } | Record::Snapshot { .. } | Record::SnapshotGone { .. } => 0,
         }
     }
 
@@ -309,7 +354,9 @@ impl Record {
             | Record::Free { location, .. }
             | Record::Hold { location, .. }
             | Record::HoldTrim { location, .. }
-            | Record::HoldDamaged { location, .. } => location.member,
+            | Record::HoldDamaged { location, .. }
+            | Record::Chunk { location, .. } => location.member,
+            Record::Snapshot { member, .. } | Record::SnapshotGone { member, .. } => *member,
             Record::Promote(blocks) | Record::End(blocks) => blocks.member,
             Record::Component { member, .. }
             | Record::ComponentGone { member, .. }
@@ -317,6 +364,26 @@ impl Record {
             | Record::Watermark { member, .. }
             | Record::Entry { member, .. }
             | Record::Hole { member, .. } => *member,
+        }
+    }
+
+    /// The component that it speaks of, if it changes what stands in one.
+    pub fn component(&self) -> Option<ComponentId> {
+        match self {
+            Record::Write { component, .. }
+            | Record::Direct { component, .. }
+            | Record::Trim { component, .. }
+            | Record::Free { component, .. }
+            | Record::Hold { component, .. }
+            | Record::HoldTrim { component, .. }
+            | Record::HoldDamaged { component, .. }
+            | Record::Snapshot { component, .. }
+            | Record::SnapshotGone { component, .. } => Some(*component),
+            Record::Promote(blocks) | Record::End(blocks) => Some(blocks.component),
+            Record::Component { .. } | Record::ComponentGone { .. } | Record::PageIntent { .. } => None,
+            Record::Watermark { .. } | Record::Entry { .. } | Record::Hole { .. } | Record::Chunk { .. } => {
+                None
+            }
         }
     }
 
@@ -332,6 +399,8 @@ impl Record {
             Record::PageIntent { .. } | Record::Watermark { .. } => None,
             Record::Entry { .. } | Record::Hole { .. } => None,
             Record::Promote(_) | Record::End(_) => None,
+            Record::Chunk { .. } => Some(self.member()),
+            Record::Snapshot { .. } | Record::SnapshotGone { .. } => None,
         }
     }
 
@@ -383,6 +452,10 @@ impl Record {
                 Some((*component, entry(*tag, *id, (*part, 0), (0, 256), true)))
             }
             Record::Entry { component, entry, .. } => Some((*component, *entry)),
+            Record::Snapshot { component, id, tag, .. } => {
+                Some((*component, entry(*tag, *id, (0, 0), (0, 0), true)))
+            }
+            Record::Chunk { .. } | Record::SnapshotGone { .. } => None,
             Record::Write { .. } | Record::Direct { .. } | Record::Trim { .. } | Record::Free { .. } => None,
             Record::Hold { .. } | Record::HoldTrim { .. } | Record::HoldDamaged { .. } => None,
             Record::Component { .. } | Record::ComponentGone { .. } => None,
@@ -450,6 +523,19 @@ impl Record {
             Record::Hold { .. } | Record::HoldTrim { .. } | Record::HoldDamaged { .. } => self.encode_held(w),
             Record::Promote(blocks) => blocks.encode(13, w),
             Record::End(blocks) => blocks.encode(14, w),
+            Record::Chunk { location: at, number } => {
+                location(w, 16, *at, 0, 0);
+                w.u32(*number);
+            }
+            Record::Snapshot { member, component, number, id, tag } => {
+                location(w, 17, ExtentLocation { member: *member, extent: *number }, 0, 0);
+                change(w, *component, 0, *id);
+                w.u64(tag.0);
+            }
+            Record::SnapshotGone { member, component, number } => {
+                location(w, 18, ExtentLocation { member: *member, extent: *number }, 0, 0);
+                w.u64(component.0);
+            }
         }
     }
 
@@ -542,6 +628,13 @@ impl Record {
             13 => Record::Promote(LayerBlocks::decode(member, (a, b), r)?),
             14 => Record::End(LayerBlocks::decode(member, (a, b), r)?),
             15 => Record::decode_held(r, kind, (location, a, b), origin)?,
+            16 => Record::Chunk { location, number: r.u32() },
+            17 => {
+                let (component, _, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
+                let tag = RequestTag(r.u64());
+                Record::Snapshot { member, component, number: location.extent, id, tag }
+            }
+            18 => Record::SnapshotGone { member, component: ComponentId(r.u64()), number: location.extent },
             _ => return Err(FormatError::Damaged("a log record of an unknown kind")),
         })
     }
@@ -609,6 +702,8 @@ impl Origin {
 /// The fixed part of a batch's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchHeader {
+    /// The version of its group's format.
+    pub format: u32,
     /// The log's formatting.
     pub log_mark: u64,
     /// The batch's number.
@@ -668,7 +763,7 @@ impl BatchHeader {
     fn encode_as(&self, magic: u32, records: &[u8], bytes: &mut [u8]) {
         let mut w = Writer::with_capacity(HEADER_SIZE);
         w.u32(magic);
-        w.u32(FORMAT_VERSION);
+        w.u32(self.format);
         w.u32(0); // the checksum's location
         w.u32(self.header_blocks);
         w.u64(self.log_mark);
@@ -700,6 +795,7 @@ impl BatchHeader {
         let header_blocks = r.u32();
         let mark = r.u64();
         let header = BatchHeader {
+            format,
             log_mark: mark,
             number: r.u64(),
             position: r.u64(),
@@ -713,7 +809,7 @@ impl BatchHeader {
         let sane = r.finish().is_ok()
             && is_clear
             && found == magic
-            && format == FORMAT_VERSION
+            && (FORMAT_PLAIN..=FORMAT_VERSION).contains(&format)
             && mark == log_mark
             && (1..=HEADER_BLOCKS_MAX).contains(&u64::from(header_blocks))
             && records_end <= u64::from(header_blocks) * BLOCK_SIZE;
@@ -887,6 +983,7 @@ mod tests {
         let mut w = Writer::default();
         records.iter().for_each(|record| record.encode(&mut w));
         let header = BatchHeader {
+            format: FORMAT_PLAIN,
             log_mark: 5,
             number: 6,
             position: 7,

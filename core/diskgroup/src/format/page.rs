@@ -5,7 +5,8 @@
 //! there: the other copy and the log have all) or damaged at rest (no intent: reported). The fixed header has a
 //! checksum of its own, so that a damaged *older* copy is known to be the older one.
 
-use super::{FORMAT_VERSION, FormatError, RESERVED, is_blank};
+use super::map::{DeltaPage, MapPage, SnapshotPage};
+use super::{FORMAT_PLAIN, FORMAT_VERSION, FormatError, RESERVED, is_blank};
 use base::bytes::{Reader, Writer};
 use base::checksum;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
@@ -14,7 +15,7 @@ use base::{ComponentId, DeviceId, DiskId, WriteId};
 const MAGIC: u32 = u32::from_le_bytes(*b"DPGE");
 /// Bytes of one copy.
 pub const PAGE_SIZE: usize = BLOCK_SIZE as usize;
-const HEADER_SIZE: usize = 64;
+pub(super) const HEADER_SIZE: usize = 64;
 /// The checksum of the header, and that of the whole page.
 const HEADER_SEAL_AT: usize = 8;
 const PAGE_SEAL_AT: usize = 12;
@@ -23,6 +24,10 @@ pub const DESCRIPTORS_PER_PAGE: usize = 3;
 const DESCRIPTOR_SIZE: usize = 1328;
 /// Most bytes of the label that a component carries of its disk.
 pub const DISK_LABEL_SIZE_MAX: usize = 768;
+/// The component of a descriptor whose extent is a chunk of the table: 128 more pages, each with two copies; its part is the chunk's number.
+pub const CHUNK: ComponentId = ComponentId(u64::MAX - 1);
+/// Pages of a chunk.
+pub const PAGES_PER_CHUNK: u32 = (base::units::EXTENT_SIZE / (2 * BLOCK_SIZE)) as u32;
 /// Parts whose frees share one write id: those of one GiB.
 pub const PARTS_PER_HOLE: u32 = 1024;
 /// Holes of the largest component.
@@ -34,7 +39,7 @@ const _: () = assert!(HEADER_SIZE + 80 + DISK_LABEL_SIZE_MAX + HOLES_MAX * 12 <=
 /// What stands in one extent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
-    /// The component; `ComponentId(0)` if the extent is free.
+    /// The component; `ComponentId(0)` if the extent is free, [`CHUNK`] if it holds pages.
     pub component: ComponentId,
     /// Which MiB of the component.
     pub part: u32,
@@ -217,6 +222,12 @@ pub enum PageContent {
     Descriptors(Box<[Descriptor; DESCRIPTORS_PER_PAGE]>),
     /// A slot for a component: empty, or the component and for each GiB of it the greatest id of a free of an extent.
     Component(Option<(ComponentRecord, Vec<WriteId>)>),
+    /// The blocks of a mapped part.
+    Map(Box<MapPage>),
+    /// What snapshots see of a mapped part.
+    Delta(Box<DeltaPage>),
+    /// Snapshots of a component.
+    Snapshots(Box<SnapshotPage>),
 }
 
 /// A page with what tells it apart from others.
@@ -228,6 +239,9 @@ pub struct Page {
     pub number: u32,
     /// Grows with each writing; a page never written has version 0 and is blank.
     pub version: u64,
+    /// The batch before which the intents of its checkpoint stand: it counts once the anchor tells that stamps up to this one do
+    /// (docs/design/0044). 0 in format 1, in which each page that verifies counts.
+    pub stamp: u64,
     /// What it holds.
     pub content: PageContent,
 }
@@ -248,7 +262,7 @@ impl Page {
     pub fn encode(&self) -> Vec<u8> {
         let mut w = Writer::with_capacity(PAGE_SIZE);
         w.u32(MAGIC);
-        w.u32(FORMAT_VERSION);
+        w.u32(if self.stamp == 0 { FORMAT_PLAIN } else { FORMAT_VERSION });
         w.u64(0); // the two checksums' places
         w.u128(self.device.0);
         w.u32(self.number);
@@ -256,8 +270,12 @@ impl Page {
             PageContent::Descriptors(_) => 1,
             PageContent::Component(None) => 2,
             PageContent::Component(Some(_)) => 3,
+            PageContent::Map(_) => 4,
+            PageContent::Delta(_) => 5,
+            PageContent::Snapshots(_) => 6,
         });
         w.u64(self.version);
+        w.u64(self.stamp);
         w.pad_to(HEADER_SIZE);
         match &self.content {
             PageContent::Descriptors(descriptors) => descriptors.iter().for_each(|one| one.encode(&mut w)),
@@ -268,6 +286,9 @@ impl Page {
                 holes.iter().for_each(|&id| write_id(&mut w, id));
                 record.encode(&mut w);
             }
+            PageContent::Map(page) => page.encode(&mut w),
+            PageContent::Delta(page) => page.encode(&mut w),
+            PageContent::Snapshots(page) => page.encode(&mut w),
         }
         w.pad_to(PAGE_SIZE);
         let mut bytes = w.into_bytes();
@@ -296,9 +317,9 @@ impl Page {
         r.u64();
         let found = (DeviceId(r.u128()), r.u32());
         let kind = r.u32();
-        let version = r.u64();
-        let is_clear = r.reserved(HEADER_SIZE - 48);
-        if magic != MAGIC || format != FORMAT_VERSION {
+        let (version, stamp) = (r.u64(), r.u64());
+        let is_clear = r.reserved(HEADER_SIZE - 56) && (stamp == 0) == (format == FORMAT_PLAIN);
+        if magic != MAGIC || !(FORMAT_PLAIN..=FORMAT_VERSION).contains(&format) {
             return Copy::Invalid(None);
         }
         if found.0 != device {
@@ -308,7 +329,7 @@ impl Page {
             return Copy::Invalid((found.1 == number).then_some(version));
         }
         match Page::decode_content(kind, &bytes[HEADER_SIZE..]) {
-            Ok(content) => Copy::Valid(Page { device, number, version, content }),
+            Ok(content) => Copy::Valid(Page { device, number, version, stamp, content }),
             Err(_) => Copy::Invalid(Some(version)),
         }
     }
@@ -329,6 +350,9 @@ impl Page {
                 let holes = (0..count).map(|_| read_id(&mut r)).collect();
                 Ok(PageContent::Component(Some((ComponentRecord::decode(&mut r)?, holes))))
             }
+            4 => Ok(PageContent::Map(Box::new(MapPage::decode(body)?))),
+            5 => Ok(PageContent::Delta(Box::new(DeltaPage::decode(body)?))),
+            6 => Ok(PageContent::Snapshots(Box::new(SnapshotPage::decode(body)?))),
             _ => Err(FormatError::Damaged("a page of an unknown kind")),
         }
     }
@@ -344,7 +368,8 @@ mod tests {
         descriptors[1].part = 77;
         descriptors[1].set(3, Some(0xabcd), WriteId { epoch: 1, sequence: 9 });
         descriptors[1].set(255, Some(1), WriteId { epoch: 1, sequence: 8 });
-        Page { device: DeviceId(1), number: 70, version, content: PageContent::Descriptors(descriptors) }
+        let content = PageContent::Descriptors(descriptors);
+        Page { device: DeviceId(1), number: 70, version, stamp: 0, content }
     }
 
     #[test]
@@ -379,7 +404,7 @@ mod tests {
         };
         let holes = vec![WriteId { epoch: 1, sequence: 2 }; HOLES_MAX];
         let content = PageContent::Component(Some((record, holes)));
-        let page = Page { device: DeviceId(1), number: 0, version: 1, content };
+        let page = Page { device: DeviceId(1), number: 0, version: 1, stamp: 0, content };
         assert_eq!(Page::decode(&page.encode(), DeviceId(1), 0), Copy::Valid(page));
     }
 

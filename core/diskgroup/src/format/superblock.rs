@@ -3,7 +3,7 @@
 //! Two copies, at 0 and 4 KiB; the valid one with the greatest `revision` counts. Written when a device is formatted
 //! and when its group's membership changes; the other copy is written first to last, never both at once.
 
-use super::{FORMAT_VERSION, FormatError, RESERVED, SEAL_AT, enter};
+use super::{FormatError, RESERVED, SEAL_AT, enter};
 use base::bytes::Writer;
 use base::checksum;
 use base::units::BLOCK_SIZE;
@@ -48,6 +48,8 @@ pub struct Geometry {
 /// The content of a superblock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Superblock {
+    /// The version of the structures of its group: [`super::FORMAT_PLAIN`] to [`super::FORMAT_VERSION`].
+    pub format: u32,
     /// Grows with every writing of it.
     pub revision: u64,
     /// The cluster that the device belongs to.
@@ -75,7 +77,7 @@ impl Superblock {
     pub fn encode(&self) -> Vec<u8> {
         let mut w = Writer::with_capacity(SUPERBLOCK_SIZE);
         w.slice(&MAGIC);
-        w.u32(FORMAT_VERSION);
+        w.u32(self.format);
         w.u32(0); // the checksum's place
         w.u64(self.revision);
         w.u128(self.cluster.0);
@@ -106,7 +108,7 @@ impl Superblock {
     /// Tells blank, foreign, newer and damaged apart.
     pub fn decode(bytes: &[u8]) -> Result<Superblock, FormatError> {
         let damage = "the checksum of the superblock does not match";
-        let mut r = enter(bytes, MAGIC, SUPERBLOCK_SIZE, damage)?;
+        let (mut r, format) = enter(bytes, MAGIC, SUPERBLOCK_SIZE, damage)?;
         let revision = r.u64();
         let (cluster, host) = (ClusterId(r.u128()), HostId(r.u128()));
         let (group, device) = (GroupId(r.u128()), DeviceId(r.u128()));
@@ -121,8 +123,19 @@ impl Superblock {
         if !is_clear {
             return Err(RESERVED);
         }
-        let superblock =
-            Superblock { revision, cluster, host, group, device, index, members, log_mark, size, geometry };
+        let superblock = Superblock {
+            format,
+            revision,
+            cluster,
+            host,
+            group,
+            device,
+            index,
+            members,
+            log_mark,
+            size,
+            geometry,
+        };
         superblock.check()?;
         Ok(superblock)
     }
@@ -175,6 +188,7 @@ mod tests {
         members[0] = device;
         let geometry = Geometry::plan(256 << 20, Some(32 << 20), true).expect("256 MiB are enough");
         Superblock {
+            format: crate::format::FORMAT_PLAIN,
             revision: 9,
             cluster: ClusterId(1),
             host: HostId(2),
@@ -219,7 +233,7 @@ mod tests {
         ext4[1080] = 0x53;
         assert_eq!(Superblock::choose(&ext4, &zero), Err(FormatError::Foreign));
         let mut newer = sample().encode();
-        newer[8] = 2;
-        assert_eq!(Superblock::choose(&newer, &newer), Err(FormatError::Newer { found: 2 }));
+        newer[8] = 3;
+        assert_eq!(Superblock::choose(&newer, &newer), Err(FormatError::Newer { found: 3 }));
     }
 }

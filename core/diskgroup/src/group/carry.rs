@@ -25,7 +25,7 @@ impl Group {
     /// Whether a round that has visited all its extents may end, and how far the tail may go then.
     pub(super) fn finish_sweep(&mut self, boundary: BatchStart, out: &mut Vec<Output>) -> Option<BatchStart> {
         if self.held.take_settled() {
-            let due = self.due_extents(boundary.position);
+            let due = self.due(boundary.position);
             if !due.is_empty() {
                 self.destaging.extend_round(due);
                 return None;
@@ -212,7 +212,7 @@ impl Group {
                 Record::HoldTrim { component, part, layer, location, block, count_less_one, id, origin }
             }
         };
-        self.index.accept((key, part), location);
+        self.index.accept((key, part), location, 0);
         if !is_content || is_damaged {
             self.held.accept(key, part, run.len());
         }

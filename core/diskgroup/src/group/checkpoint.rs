@@ -6,15 +6,18 @@
 //! or the newer ones.
 
 use super::Group;
-use crate::checkpoint::{AnchorCopy, NextPage, PageLocation};
+use crate::checkpoint::{AnchorCopy, DeletionCheckpoint, NextPage, PageLocation};
+use crate::format::FORMAT_PLAIN;
 use crate::format::anchor::{ANCHOR_SIZE, Anchor, anchor_offset};
 use crate::format::batch::Record;
 use crate::format::page::{PAGE_SIZE, Page, PageContent};
+use crate::format::superblock::MEMBERS_MAX;
 use crate::io::Output;
 use crate::limits;
 use crate::log::BatchStart;
 use crate::requests::Purpose;
 use crate::rules::Rule;
+use crate::table::Content;
 use crate::unreadable::{BadBlocks, ReadRequest};
 use base::Buffer;
 
@@ -35,8 +38,9 @@ impl Group {
             || dirty_pages >= limits::dirty_pages_max(self.log.blocks())
             || self.members.failed() != self.log.anchor().failed_members
             || self.scrub.wants_checkpoint()
-            || self.leavers_want_checkpoint();
-        if !is_due {
+            || self.leavers_want_checkpoint()
+            || self.mapped_parts_want_checkpoint();
+        if !is_due || self.has_lists_due() {
             return;
         }
         self.scrub.checkpoint_begun();
@@ -45,14 +49,21 @@ impl Group {
         let tail = self.away_since().filter(|since| since.position < tail.position).unwrap_or(tail);
         let skips_pages = !self.rules.hold(Rule::FreeLogAfterDescriptors);
         let mut pages = Vec::new();
-        for (index, member) in self.members.iter().filter(|(_, member)| member.is_in_service()) {
-            let location = |page| PageLocation { member: index, page };
-            pages.extend(member.table.dirty_pages().filter(|_| !skips_pages).map(location));
+        for index in (0..self.members.len()).filter(|_| !skips_pages) {
+            let member = &mut self.members[index];
+            if member.is_in_service() {
+                let location = |page| PageLocation { member: index, page };
+                pages.extend(member.table.begin_checkpoint().into_iter().map(location));
+                member.pools.checkpoint_begun();
+            }
         }
         let records = pages.len() as u32 + self.tell_again(tail.position);
         for &PageLocation { member, page } in &pages {
             let version = self.members[member].table.version(page) + 1;
             self.submit_for_checkpoint(Record::PageIntent { member, page, version });
+        }
+        if self.deletion_checkpoint == DeletionCheckpoint::Wanted {
+            self.deletion_checkpoint = DeletionCheckpoint::Begun;
         }
         let flushes = self.flush_unsynced(out);
         self.checkpoint.begin(tail, pages, flushes, records);
@@ -138,12 +149,19 @@ impl Group {
                 stable.map(|component| (component.record.clone(), component.holes().to_vec())),
             )
         } else {
-            PageContent::Descriptors(member.table.written_descriptors(page))
+            match member.table.written_content(page) {
+                Content::Descriptors(descriptors) => PageContent::Descriptors(descriptors),
+                Content::Map(map) => PageContent::Map(map),
+                Content::Delta(delta) => PageContent::Delta(delta),
+                Content::Snapshots(list) => PageContent::Snapshots(list),
+                Content::Empty => PageContent::Component(None),
+            }
         };
         let version = member.table.begin_write(page);
-        let bytes = Page { device: member.id, number: page, version, content }.encode();
+        let stamp = if self.log.format() > FORMAT_PLAIN { self.checkpoint.stamp() } else { 0 };
+        let bytes = Page { device: member.id, number: page, version, stamp, content }.encode();
         buffer.bytes_mut().copy_from_slice(&bytes);
-        let offset = member.geometry.page_offset(page, version & 1);
+        let offset = member.page_offset(page, version & 1).expect("a page that is written has its extent");
         self.counters.pages_written += 1;
         let io = self.issue(index, Purpose::PageWrite { member: index, page });
         out.push(Output::Write {
@@ -166,6 +184,7 @@ impl Group {
 
     fn write_anchor(&mut self, out: &mut Vec<Output>) {
         let Some((tail, intents_from)) = self.checkpoint.begin_anchor_if_flushed() else { return };
+        let stamps = self.stamps(intents_from);
         // A member that is away may have torn pages, which the intents in the log must tell when it is back: those since the last
         // checkpoint before it went. Earlier ones would excuse damage to pages that are stable since.
         let intents_from = match self.away_since() {
@@ -180,6 +199,7 @@ impl Group {
             tail_batch: tail.number,
             intents_from,
             failed_members: self.members.failed(),
+            stamps,
         };
         let mut buffer = match self.own_pool.take(ANCHOR_SIZE) {
             Some(buffer) => buffer,
@@ -196,6 +216,17 @@ impl Group {
             None => self
                 .write_anchor_copy(AnchorCopy { anchor, buffer, of: anchor.revision, is_first: true }, out),
         }
+    }
+
+    /// By member: the stamps of pages that count once the anchor of this checkpoint is stable. What a device has that is away was written by an
+    /// earlier one.
+    fn stamps(&self, stamp: u64) -> [u64; MEMBERS_MAX] {
+        let mut stamps = self.log.anchor().stamps;
+        if self.log.format() > FORMAT_PLAIN {
+            let present = self.members.iter().filter(|(_, member)| member.is_in_service());
+            present.for_each(|(index, _)| stamps[index as usize] = stamp);
+        }
+        stamps
     }
 
     /// The copies of the former anchor were read: the one that cannot be read is written first.
@@ -238,6 +269,7 @@ impl Group {
         self.log.advance(anchor);
         self.counters.checkpoints += 1;
         self.checkpoint.end();
+        self.release_frames(out);
         if self.spare.is_none() {
             self.spare = self.own_pool.take(ANCHOR_SIZE);
         }

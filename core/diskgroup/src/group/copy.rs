@@ -8,6 +8,7 @@ use crate::format::batch::{ExtentLocation, Origin};
 use crate::format::page::Descriptor;
 use crate::index::Dirty;
 use crate::io::Output;
+use crate::part_map::Placement;
 use crate::rules::Rule;
 use crate::table::PageWaiter;
 use crate::work::{Change, Work};
@@ -77,14 +78,16 @@ impl Group {
         if origin != Origin::Copy || !self.rules.hold(Rule::KeepReplacedId) {
             return change;
         }
-        let Some(extent) = self.index.extent_of(component, part) else { return change };
-        let location = ExtentLocation { member: self.components[component].member, extent };
+        let member = self.components[component].member;
         let dirty = self.index.of(component, part);
         let blocks = block..block + count;
         let in_log = dirty.map_or(WriteId::default(), |dirty| greatest_in_log(dirty, &blocks));
-        let in_memory = match dirty.is_some_and(Dirty::is_reset) {
-            true => WriteId::default(),
-            false => self.greatest_in_memory(location, &blocks),
+        let in_memory = match self.index.placement(component, part) {
+            Some(Placement::Extent(extent)) if !dirty.is_some_and(Dirty::is_reset) => {
+                self.greatest_in_memory(ExtentLocation { member, extent }, &blocks)
+            }
+            Some(Placement::Page(page)) => self.greatest_in_map(member, page, &blocks),
+            Some(Placement::Extent(_)) | None => WriteId::default(),
         };
         // A row write that this copy shows to be decided, or a promotion on its way, becomes content just before it.
         let held = self.held.of(component, part).map_or(&[][..], |held| held.entries());
@@ -113,7 +116,7 @@ impl Group {
 
 /// The greatest id of the changes in the log that a change of these blocks takes the place of.
 fn greatest_in_log(dirty: &Dirty, blocks: &Range<u16>) -> WriteId {
-    let replaced = dirty.entries().iter().filter(|entry| blocks.contains(&u16::from(entry.block)));
+    let replaced = dirty.all_entries().filter(|entry| blocks.contains(&u16::from(entry.block)));
     let direct = dirty.direct().map(|direct| direct.id);
     replaced.map(|entry| entry.id).chain(direct).max().unwrap_or_default()
 }

@@ -5,19 +5,22 @@
 //! log free. How much is in flight follows the fill level; while the log has room it is held back for guests who feel it.
 
 use super::Group;
-use crate::destage::{Depth, Item, LogRun, RestRun, Visited, log_runs};
+use super::mapping::{PAGES_PER_VISIT, raise};
+use crate::destage::{Depth, Due, Item, LogRun, RestRun, Visited, Way, log_runs};
 use crate::format::batch::{ExtentLocation, Origin, Record};
 use crate::format::page::Descriptor;
-use crate::index::Raised;
 use crate::io::Output;
 use crate::limits;
 use crate::log::BatchStart;
+use crate::member::Owner;
+use crate::part_map::Placement;
 use crate::requests::Purpose;
 use crate::rules::Rule;
 use crate::table::PageWaiter;
 use crate::unreadable::{BadBlocks, ReadRequest};
 use base::Buffer;
-use base::units::BLOCK_SIZE;
+use base::units::{BLOCK_SIZE, SECTOR_SIZE};
+use smallvec::SmallVec;
 
 impl Group {
     /// Asks for everything in the log to be destaged, as before a clean stop. [`Group::is_drained`] tells when it is.
@@ -80,19 +83,21 @@ impl Group {
             true => head,
             false => self.log.start_at_or_after(tail + blocks, head),
         };
-        let queue = self.due_extents(boundary.position);
+        let queue = self.due(boundary.position);
         self.destaging.begin_round(boundary, queue, wants_all, self.now);
     }
 
-    /// The extents of which the log has anything older than the boundary, in order.
-    pub(super) fn due_extents(&mut self, boundary: u64) -> Vec<ExtentLocation> {
+    /// The extents and parts of which the log has anything older than the boundary, in order.
+    pub(super) fn due(&mut self, boundary: u64) -> Vec<Due> {
         let mut queue = Vec::new();
         for index in 0..self.members.len() {
             if !self.members[index].is_in_service() {
                 self.index.drop_device(index);
                 continue;
             }
-            queue.extend(self.index.due(index, boundary));
+            queue.extend(self.index.due(index, boundary).map(Due::Extent));
+            let part = |part| Due::Part { member: index, part };
+            queue.extend(self.index.due_unplaced(index, boundary).map(part));
         }
         queue
     }
@@ -107,44 +112,57 @@ impl Group {
             true => Depth::MAX,
             false => Depth::at(self.log.fill_percent()).held(self.fill_permille(), self.shares.destage),
         };
-        while let Some(location) = self.destaging.next_location(depth) {
-            self.begin_destage(location, out);
+        while let Some(due) = self.destaging.next_due(depth) {
+            self.begin_destage(due, out);
         }
     }
 
-    fn begin_destage(&mut self, location: ExtentLocation, out: &mut Vec<Output>) {
-        if !self.members[location.member].is_in_service() {
+    fn begin_destage(&mut self, due: Due, out: &mut Vec<Output>) {
+        if !self.members[due.member()].is_in_service() {
             return;
         }
-        let Some(dirty) = self.index.key_at(location).filter(|&key| self.index.get(key).has_state()) else {
-            return;
+        let dirty = match due {
+            Due::Extent(location) => self.index.key_at(location),
+            Due::Part { part: (component, part), .. } => {
+                self.components.contains(component).then(|| self.index.key_of(component, part)).flatten()
+            }
         };
+        let is_ready = |key: &u32| self.index.get(*key).has_state() && !self.index.get(*key).is_destaging();
+        let Some(dirty) = dirty.filter(is_ready) else { return };
         self.index.begin_destage(dirty);
-        let key = self.destaging.visit(location, dirty, self.index.get(dirty).generation());
+        let key = self.destaging.visit(due, dirty, self.index.get(dirty).generation());
         self.start_destage(key, out);
     }
 
-    /// Begins (or, after waiting for its page or for memory, begins again) to move one extent.
+    /// Begins (or, after waiting for its pages or for memory, begins again) to move the blocks of one visit.
     pub(super) fn start_destage(&mut self, key: u32, out: &mut Vec<Output>) {
         let destage = self.destaging.get(key);
-        let location = destage.location();
-        let member = &mut self.members[location.member];
-        if !member.is_in_service() || destage.is_stale(&self.index) {
+        let index = destage.due().member();
+        if !self.members[index].is_in_service() || destage.is_stale(&self.index) {
             return self.end_destage(key, out);
         }
-        if member.table.descriptor(location.extent).is_none() {
-            let (page, _) = member.table.page_of(location.extent);
-            return self.need_page(location.member, page, PageWaiter::Destage(key), out);
+        let way = self.way_of(destage.dirty());
+        let pages = self.pages_of(destage.dirty(), way);
+        let member = &mut self.members[index];
+        if let Some(&page) = pages.iter().find(|page| !member.table.is_ready(**page)) {
+            return self.need_page(index, page, PageWaiter::Destage(key), out);
         }
-        let items = destage.due_items(&self.index);
+        let destage = self.destaging.get(key);
+        let mapping = self.destaging.mapping_on(index);
+        if way != Way::InPlace && member.table.free_page_count() < (mapping + 1) * PAGES_PER_VISIT {
+            self.page_seekers.insert(index);
+            return self.destaging.wait(key);
+        }
+        let items = destage.due_items(&self.index, way);
         let missing = items.iter().filter(|item| item.is_missing()).map(|item| item.position);
         let runs = log_runs(missing, self.log.blocks());
         let with_buffer = |run: LogRun| Some((run, self.own_pool.take((run.count * BLOCK_SIZE) as usize)?));
         let Some(reads) = runs.into_iter().map(with_buffer).collect::<Option<Vec<_>>>() else {
             return self.destaging.wait(key);
         };
-        member.table.pin(location.extent);
-        self.destaging.begin(key, items, reads.len());
+        self.page_seekers.remove(&index);
+        pages.iter().for_each(|page| member.table.pin(*page));
+        self.destaging.begin(key, (way, pages), items, reads.len());
         if reads.is_empty() {
             return self.write_destage(key, out);
         }
@@ -153,6 +171,37 @@ impl Group {
             let request = ReadRequest { offset: self.log_offset(run.position), buffer, gentle: true };
             self.issue_read(0, purpose, request, out);
         }
+    }
+
+    /// How the oldest segment of what the log has gets its place. In the part's own extent as long as no snapshot sees what stands there and
+    /// would be written over.
+    fn way_of(&self, dirty: u32) -> Way {
+        let dirty = self.index.get(dirty);
+        let (born, _) = dirty.oldest_segment();
+        let Some((component, _)) = dirty.part() else { return Way::InPlace };
+        let is_seen = self.components[component].lineage.keeper(born).is_some();
+        match dirty.location().is_placed() && !is_seen {
+            true => Way::InPlace,
+            false => Way::Mapped { born },
+        }
+    }
+
+    /// The pages that must be in memory for that.
+    fn pages_of(&self, dirty: u32, way: Way) -> SmallVec<[u32; 2]> {
+        let dirty = self.index.get(dirty);
+        let location = dirty.location();
+        let table = &self.members[location.member].table;
+        let mut pages = SmallVec::new();
+        if location.is_placed() {
+            pages.push(table.page_of(location.extent).0);
+        }
+        if let (Way::Mapped { .. }, Some((component, part))) = (way, dirty.part()) {
+            if let Some(Placement::Page(page)) = self.index.placement(component, part) {
+                pages.push(page);
+            }
+            pages.extend(self.components[component].lineage.deltas_of(part).last().map(|one| one.page));
+        }
+        pages
     }
 
     pub(super) fn destage_read_done(
@@ -165,8 +214,7 @@ impl Group {
     ) {
         let bad = result.expect("a failed log device closes the group");
         let (damaged, is_last) = self.destaging.read_done(key, run, buffer, &bad);
-        let location = self.destaging.get(key).location();
-        let owner = self.members[location.member].owners[location.extent as usize];
+        let owner = self.owner_of(self.destaging.get(key).dirty());
         for block in damaged {
             // Its descriptor gets the checksum all the same: what stands at rest is older and must not be served.
             self.note_damage(0, owner.component, owner.part, u16::from(block), out);
@@ -176,42 +224,93 @@ impl Group {
         }
     }
 
+    /// The component and part of what the log has.
+    fn owner_of(&self, dirty: u32) -> Owner {
+        let dirty = self.index.get(dirty);
+        let location = dirty.location();
+        match dirty.part() {
+            Some((component, part)) => Owner { component: self.components[component].record.id, part },
+            None => self.members[location.member].owners[location.extent as usize],
+        }
+    }
+
+    /// All data are read: they get their places and are written there.
     fn write_destage(&mut self, key: u32, out: &mut Vec<Output>) {
-        let ExtentLocation { member, extent } = self.destaging.get(key).location();
+        let destage = self.destaging.get(key);
+        if destage.is_stale(&self.index) {
+            return self.end_destage(key, out);
+        }
+        let (index, way) = (destage.due().member(), destage.way());
+        let location = self.index.get(destage.dirty()).location();
+        match way {
+            Way::InPlace => {
+                let geometry = self.members[index].geometry;
+                for item in self.destaging.items_mut(key) {
+                    item.unit = geometry.block_offset(location.extent, usize::from(item.block)) / SECTOR_SIZE;
+                }
+            }
+            Way::Mapped { .. } => {
+                let has_data = |item: &&mut Item| item.data.is_some();
+                let count = self.destaging.items_mut(key).iter_mut().filter(has_data).count();
+                let dirty = self.destaging.get(key).dirty();
+                self.index.begin_move(dirty, self.destaging.items_of(key));
+                let frames = self.take_frames(index, count);
+                let items = self.destaging.items_mut(key).iter_mut().filter(has_data);
+                for (item, frame) in items.zip(frames) {
+                    item.unit = self.members[index].unit_of(frame);
+                }
+            }
+        }
         let runs = self.destaging.begin_writes(key);
         if runs.is_empty() {
             return self.apply_destage(key, out);
         }
-        for RestRun { block, count, buffers } in runs {
+        for RestRun { unit, count, buffers } in runs {
             self.counters.destaged_bytes += count * BLOCK_SIZE;
-            let offset = self.members[member].geometry.block_offset(extent, block as usize);
+            let (member, offset) = (index, unit * SECTOR_SIZE);
             let io = self.issue(member, Purpose::DestageWrite { destage: key });
             out.push(Output::Write { io, member, offset, buffers, stable: false, gentle: true });
         }
     }
 
     pub(super) fn destage_write_done(&mut self, key: u32, result: Result<(), ()>, out: &mut Vec<Output>) {
-        let location = self.destaging.get(key).location();
+        let index = self.destaging.get(key).due().member();
         if result.is_ok() {
-            self.members[location.member].is_unsynced = true;
+            self.members[index].is_unsynced = true;
         }
         if self.destaging.write_done(key) {
             self.apply_destage(key, out);
         }
     }
 
-    /// The data are where they belong: the descriptor learns of them, the index forgets them.
+    /// The data are where they belong: the descriptor or the map page learns of them, the index forgets them.
     fn apply_destage(&mut self, key: u32, out: &mut Vec<Output>) {
         let items = self.destaging.take_items(key);
         let destage = self.destaging.get(key);
-        let (location, dirty) = (destage.location(), destage.dirty());
-        let is_current = !destage.is_stale(&self.index) && self.members[location.member].is_in_service();
-        if is_current {
-            self.describe(location, dirty, &items);
+        let (due, dirty, way, boundary) = (destage.due(), destage.dirty(), destage.way(), destage.boundary());
+        let is_current = !destage.is_stale(&self.index) && self.members[due.member()].is_in_service();
+        match way {
+            Way::InPlace if is_current => self.describe(self.index.get(dirty).location(), dirty, &items),
+            Way::Mapped { born } if is_current => self.map_destaged(dirty, (born, boundary), &items),
+            Way::Mapped { .. } => self.give_frames_back(due.member(), &items),
+            Way::InPlace => {}
         }
+        let part = self.index.get(dirty).part();
         self.end_destage(key, out);
-        if is_current {
-            self.free_if_empty(location);
+        match (way, due, part) {
+            _ if !is_current => {}
+            (Way::InPlace, Due::Extent(location), _) => self.free_if_empty(location),
+            (Way::Mapped { .. }, _, Some((component, part))) => self.drop_map_if_empty(component, part),
+            (Way::InPlace | Way::Mapped { .. }, _, _) => {}
+        }
+    }
+
+    /// Frames in which blocks were to stand that nobody needs any more.
+    fn give_frames_back(&mut self, index: u8, items: &[Item]) {
+        let member = &mut self.members[index];
+        for item in items.iter().filter(|item| item.unit > 0) {
+            let frame = member.frame_at(item.unit).expect("it was a frame");
+            member.pools.free(frame);
         }
     }
 
@@ -232,10 +331,7 @@ impl Group {
                 descriptor.set(block, Some(*checksum), direct.id);
             }
         }
-        for Raised { region, id, .. } in raised {
-            let version = &mut descriptor.regions[usize::from(region)];
-            *version = id.max(*version);
-        }
+        raise(&mut descriptor.regions, &raised);
         for item in items {
             let is_damaged = item.checksum.is_some() && item.data.is_none();
             if !(keeps_older && is_damaged) {
@@ -248,13 +344,34 @@ impl Group {
     }
 
     fn end_destage(&mut self, key: u32, out: &mut Vec<Output>) {
-        let Visited { location, dirty, is_pinned } = self.destaging.end(key);
-        if is_pinned {
-            self.members[location.member].table.unpin(location.extent);
-        }
+        let Visited { due, dirty, pinned, was_begun } = self.destaging.end(key);
+        let index = due.member();
+        pinned.iter().for_each(|page| self.members[index].table.unpin(*page));
+        // By this visit it may have left its extent.
+        let part = self.index.get(dirty).part();
         self.index.end_destage(dirty);
-        if self.members[location.member].space.end_writing(location.extent) {
+        if let Due::Extent(location) = due
+            && self.members[index].space.end_writing(location.extent)
+        {
             self.release_extent(location, out);
+        }
+        if was_begun {
+            self.visit_next_segment(index, part);
+        }
+    }
+
+    /// What came behind a snapshot is destaged after what came before it.
+    fn visit_next_segment(&mut self, member: u8, part: Option<(u32, u32)>) {
+        let is_there = |(component, _): &(u32, u32)| self.components.contains(*component);
+        let Some((component, part)) = part.filter(is_there) else { return };
+        let Some(boundary) = self.destaging.boundary() else { return };
+        let Some(dirty) = self.index.of(component, part) else { return };
+        let is_due = dirty.is_mapped() && dirty.oldest().is_some_and(|oldest| oldest < boundary);
+        if is_due && !dirty.is_destaging() {
+            self.destaging.visit_again(match dirty.location() {
+                location if location.is_placed() => Due::Extent(location),
+                _ => Due::Part { member, part: (component, part) },
+            });
         }
     }
 

@@ -258,7 +258,7 @@ impl Group {
         if held_layer(layer) == ROW_LAYER {
             self.held.add_row(key, part, blocks.clone(), id);
         }
-        self.index.accept((key, part), location);
+        self.index.accept((key, part), location, 0);
         self.held.accept(key, part, blocks.len());
         let (component, block) = (self.components[key].record.id, block as u8);
         let (record, data) = match held {
@@ -447,8 +447,8 @@ impl Group {
             let region = (usize::from(block) / BLOCKS_PER_REGION) as u8;
             self.index.raise(location, owner, (region, old.id), old.position);
         }
-        let entry = IndexEntry { id, position, checksum, block, newest };
-        self.index.insert(location, owner, std::iter::once(entry));
+        let entry = IndexEntry { id, position, checksum, block, newest, has_place: true };
+        self.index.insert(location, (owner, 0), std::iter::once(entry));
         self.held.note_settled();
     }
 
@@ -566,6 +566,7 @@ fn touched_blocks(work: &Work) -> [bool; BLOCKS_PER_EXTENT] {
         }
         Work::Trim { change, count } => (change.block..change.block + count, &[]),
         Work::Order { ranges, .. } => (0..0, ranges),
+        Work::Snapshot { .. } => (0..0, &[]),
     };
     mark(own, true);
     ranges.iter().filter(|range| range.layer != ROW_LAYER).for_each(|range| mark(range.blocks(), true));

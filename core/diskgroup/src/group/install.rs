@@ -13,17 +13,24 @@ impl Group {
     /// Puts a stable record into force: the index, the owners of extents, the slots of components.
     pub(super) fn install(&mut self, record: &Record, batch_position: u64, data_position: u64) {
         match record {
+            Record::Write { component, part, .. } | Record::Trim { component, part, .. }
+                if self.is_contained(*component, *part, batch_position) => {}
             Record::Write { component, part, location, block, id, checksums, .. } => {
                 self.own(*location, *component, *part);
                 let first = u16::from(*block);
                 self.overtake_content(*component, *part, first..first + checksums.len() as u16);
                 let (owner, id) = self.version_over_hole(*component, *part, *id);
+                if owner.is_none() && !location.is_placed() {
+                    return; // Its component is gone.
+                }
+                let owner = (owner, self.born_at(owner, batch_position));
                 let entry = |index: usize, checksum: u32| IndexEntry {
                     id,
                     position: data_position + index as u64,
                     checksum,
                     block: *block + index as u8,
                     newest: Newest::Data,
+                    has_place: location.is_placed(),
                 };
                 self.index.insert(
                     *location,
@@ -38,18 +45,26 @@ impl Group {
                 let first = u16::from(*block);
                 self.overtake_content(*component, *part, first..first + u16::from(*count_less_one) + 1);
                 let (owner, id) = self.version_over_hole(*component, *part, *id);
+                if owner.is_none() && !location.is_placed() {
+                    return;
+                }
+                let owner = (owner, self.born_at(owner, batch_position));
                 let entry = |index: u8| IndexEntry {
                     id,
                     position: batch_position,
                     checksum: 0,
                     block: *block + index,
                     newest: Newest::Trim,
+                    has_place: location.is_placed(),
                 };
                 self.index.insert(*location, owner, (0..=*count_less_one).map(entry));
             }
             Record::Direct { component, part, location, replaced, id, checksums, .. } => {
                 if let Some(extent) = replaced {
                     self.disown(ExtentLocation { member: location.member, extent: *extent }, batch_position);
+                }
+                if self.is_contained(*component, *part, batch_position) {
+                    return self.remember_change(record, batch_position);
                 }
                 self.own(*location, *component, *part);
                 let (owner, id) = self.version_over_hole(*component, *part, *id);
@@ -71,11 +86,25 @@ impl Group {
                 self.note_hole(*component, entry.part, entry.id);
             }
             Record::PageIntent { .. } | Record::Entry { .. } => {}
+            Record::Chunk { location, number } => self.install_chunk(*location, *number),
+            Record::Snapshot { component, number, id, .. } => {
+                self.install_snapshot(*component, (*number, *id), batch_position);
+            }
+            Record::SnapshotGone { component, number, .. } => self.install_snapshot_gone(*component, *number),
             _ => self.install_held(record, batch_position, data_position),
         }
+        self.remember_change(record, batch_position);
+    }
+
+    fn remember_change(&mut self, record: &Record, batch_position: u64) {
         if let Some((component, entry)) = record.window_entry() {
             self.remember(component, entry, batch_position);
         }
+    }
+
+    /// The number of the newest snapshot, of a part's component, from before a batch at that position of the log; 0: none.
+    fn born_at(&self, owner: Option<(u32, u32)>, batch_position: u64) -> u32 {
+        owner.map_or(0, |(key, _)| self.components[key].lineage.born_at(batch_position))
     }
 
     /// The component's key with the part, and the version of what a change brings: no less than that of what made, or found, a hole there. A copy may bring a lesser
@@ -97,13 +126,21 @@ impl Group {
 
     /// Nothing stands in a part since that change, or stood there already.
     fn note_hole(&mut self, component: ComponentId, part: u32, id: WriteId) {
-        let Some(key) = self.components.key_of(component) else { return };
+        if let Some(key) = self.components.key_of(component) {
+            self.note_hole_of(key, part, id);
+        }
+    }
+
+    pub(super) fn note_hole_of(&mut self, key: u32, part: u32, id: WriteId) {
         let component = &mut self.components[key];
         component.note_hole(part, id);
         self.members[component.member].table.mark_dirty(component.slot);
     }
 
     pub(super) fn own(&mut self, location: ExtentLocation, component: ComponentId, part: u32) {
+        if !location.is_placed() {
+            return;
+        }
         self.members[location.member].owners[location.extent as usize] = Owner { component, part };
     }
 

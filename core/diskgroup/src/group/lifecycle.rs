@@ -1,10 +1,12 @@
 //! Components: made, changed, deleted, and their extents given back.
 
 use super::{Group, Phase};
+use crate::checkpoint::DeletionCheckpoint;
 use crate::component::{Component, Stability};
 use crate::format::batch::{ExtentLocation, Origin, Record};
 use crate::format::page::ComponentRecord;
 use crate::io::{ComponentKey, GroupError, Op, Output};
+use crate::part_map::Placement;
 use crate::rules::Rule;
 use base::units::EXTENT_SIZE;
 use base::{DeviceId, WriteId};
@@ -137,7 +139,12 @@ impl Group {
         }
         while self.components[key].frees_pending < DELETE_FREES_MAX {
             let from = self.components[key].delete_cursor;
-            let Some((part, extent)) = self.index.first_mapped(key, from..u32::MAX) else { break };
+            let Some((part, placement)) = self.index.first_placed(key, from..u32::MAX) else { break };
+            let extent = match placement {
+                Placement::Extent(extent) => extent,
+                Placement::Page(page) if self.free_mapped_part(key, part, page, out) => continue,
+                Placement::Page(_) => break,
+            };
             self.components[key].delete_cursor = part + 1;
             if !self.exclusive.hold((key, part)) {
                 continue; // It is being freed or replaced already; the cursor starts over until nothing is left.
@@ -149,16 +156,47 @@ impl Group {
             self.submit_record(None, Record::Free { component: id, part, location, id: part_id, origin });
         }
         // A whole extent on its way to a part that had none is not counted yet; its record must not find the component gone.
-        let is_awaited = self.exclusive.holds_any_of(key);
+        let is_awaited = self.exclusive.holds_any_of(key) || !self.drop_all_unplaced(key, member);
         let component = &mut self.components[key];
         if component.frees_pending == 0 && component.used == 0 && !is_awaited {
-            self.components.end_deletion();
-            self.submit_record(None, Record::ComponentGone { member, slot });
+            if self.has_emptied_pages(key, member) {
+                self.components.end_deletion();
+                self.submit_record(None, Record::ComponentGone { member, slot });
+            }
         } else if component.frees_pending == 0
-            && self.index.first_mapped(key, component.delete_cursor..u32::MAX).is_none()
+            && self.index.first_placed(key, component.delete_cursor..u32::MAX).is_none()
         {
             component.delete_cursor = 0;
         }
         self.retry_waiting(out);
+    }
+
+    /// What the log has of a deleted component's parts that are in no extent is void. Says whether nothing of it is on its way any more.
+    fn drop_all_unplaced(&mut self, key: u32, member: u8) -> bool {
+        for part in self.index.unplaced_of(member, key) {
+            self.index.drop_unplaced(key, part);
+        }
+        self.index.unplaced_of(member, key).is_empty()
+    }
+
+    /// Gives the pages of a deleted component back. Says whether all pages that it had are empty on the device: its slot must not be before
+    /// they are, or the next start would find pages of a component that does not exist.
+    fn has_emptied_pages(&mut self, key: u32, member: u8) -> bool {
+        for page in self.components[key].lineage.take_pages() {
+            self.members[member].table.give_page_back(page);
+        }
+        let had_pages = self.components[key].lineage.last_number() > 0;
+        match self.deletion_checkpoint {
+            DeletionCheckpoint::None if had_pages => {
+                self.deletion_checkpoint = DeletionCheckpoint::Wanted;
+                false
+            }
+            DeletionCheckpoint::None => true,
+            DeletionCheckpoint::Wanted | DeletionCheckpoint::Begun => false,
+            DeletionCheckpoint::Done => {
+                self.deletion_checkpoint = DeletionCheckpoint::None;
+                true
+            }
+        }
     }
 }

@@ -10,13 +10,16 @@ use crate::held::PROMOTED_LAYER;
 use crate::index::{Dirty, Newest};
 use crate::io::{Completion, ComponentKey, Event, GroupError, Output};
 use crate::limits;
+use crate::lineage::Lineage;
+use crate::member::Member;
+use crate::part_map::Placement;
 use crate::read::{BlockLocation, BlockRange, Mismatch, ReadState, RunRead};
 use crate::requests::Purpose;
 use crate::rules::Rule;
 use crate::table::PageWaiter;
 use crate::unreadable::{BadBlocks, ReadRequest};
 use base::ComponentId;
-use base::units::BLOCKS_PER_EXTENT;
+use base::units::{BLOCKS_PER_EXTENT, SECTOR_SIZE};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -24,13 +27,15 @@ use std::ops::Range;
 enum Unknown {
     /// The descriptor must be read first.
     NeedsPage { member: u8, page: u32 },
-    /// The descriptor is damaged.
+    /// What would tell is damaged.
     Damaged,
+    /// What told of this block is damaged.
+    DamagedBlock { block: u16 },
 }
 
 impl Group {
     pub(super) fn read(&mut self, read: ReadState, out: &mut Vec<Output>) {
-        let BlockRange { component, part, layer, block, count } = read.range();
+        let BlockRange { component, part, layer, block, count, snapshot } = read.range();
         check_layer(layer);
         assert!(
             count >= 1 && block as usize + count as usize <= BLOCKS_PER_EXTENT,
@@ -38,6 +43,9 @@ impl Group {
         );
         if let Err(error) = self.check_component(component, part) {
             return out.push(Output::Done { op: read.op(), result: Err(error) });
+        }
+        if snapshot > 0 && self.components[component].lineage.living(snapshot).is_none() {
+            return out.push(Output::Done { op: read.op(), result: Err(GroupError::NoSnapshot) });
         }
         let key = self.reads.begin(read);
         self.start_read(key, out);
@@ -53,6 +61,9 @@ impl Group {
         match self.look_up(range, &mut locations) {
             Ok(()) => {}
             Err(Unknown::Damaged) => return self.end_read(key, Err(GroupError::Damaged), out),
+            Err(Unknown::DamagedBlock { block }) => {
+                return self.end_damaged(key, Mismatch { block, location: BlockLocation::Lost }, out);
+            }
             Err(Unknown::NeedsPage { member, page }) => {
                 return self.need_page(member, page, PageWaiter::Read(key), out);
             }
@@ -74,72 +85,66 @@ impl Group {
     /// Where each of the blocks stands.
     fn look_up(
         &mut self,
-        BlockRange { component, part, layer, block, count }: BlockRange,
+        range: BlockRange,
         locations: &mut SmallVec<[BlockLocation; 4]>,
     ) -> Result<(), Unknown> {
+        let BlockRange { component, part, layer, snapshot, block, count } = range;
         let index = self.components[component].member;
-        let member = &mut self.members[index];
-        let Some(extent) = self.index.extent_of(component, part) else {
-            if member.lost_extents > 0 {
-                return Err(Unknown::Damaged); // A lost extent may be the one that holds this part.
-            }
-            locations.extend((0..count).map(|_| BlockLocation::Hole));
-            return Ok(());
-        };
+        let held = self.held.of(component, part).filter(|_| snapshot == 0);
         let dirty = self.index.of(component, part);
-        let held = self.held.of(component, part);
-        let mut descriptor = None;
         for block in block..block + count {
-            if let Some(entry) = held.and_then(|held| held.read(block as u8, layer)) {
-                locations.push(match entry.newest {
-                    Newest::Data => BlockLocation::Log { position: entry.position, checksum: entry.checksum },
+            let in_layer = held.and_then(|held| held.read(block as u8, layer));
+            let in_layer = in_layer.map(|entry| (entry.newest, entry.position, entry.checksum));
+            let in_log = || {
+                let entry = match snapshot {
+                    0 => dirty?.find(block as u8)?,
+                    number => dirty?.find_before(block as u8, number)?,
+                };
+                Some((entry.newest, entry.position, entry.checksum))
+            };
+            if let Some((newest, position, checksum)) = in_layer.or_else(in_log) {
+                locations.push(match newest {
+                    Newest::Data => BlockLocation::Log { position, checksum },
                     Newest::Trim => BlockLocation::Hole,
                 });
                 continue;
             }
-            if let Some(entry) = dirty.and_then(|dirty| dirty.find(block as u8)) {
-                locations.push(match entry.newest {
-                    Newest::Data => BlockLocation::Log { position: entry.position, checksum: entry.checksum },
-                    Newest::Trim => BlockLocation::Hole,
-                });
-                continue;
-            }
-            if let Some(direct) = dirty.and_then(|dirty| dirty.direct()) {
-                let checksum = direct.checksums[block as usize];
-                locations.push(BlockLocation::Rest { member: index, extent, checksum });
-                continue;
-            }
-            if dirty.is_some_and(Dirty::is_reset) {
+            if dirty.is_some_and(|dirty| dirty.direct().is_none() && dirty.is_reset()) {
                 locations.push(BlockLocation::Hole);
                 continue;
             }
-            if descriptor.is_none() {
-                let (page, _) = member.table.page_of(extent);
-                descriptor = match member.table.descriptor(extent) {
-                    Some(found) => Some(&*found),
-                    None => return Err(Unknown::NeedsPage { member: index, page }),
-                };
-            }
-            locations.push(match descriptor {
-                Some(found) if found.is_allocated(block as usize) => {
-                    BlockLocation::Rest { member: index, extent, checksum: found.checksums[block as usize] }
+            let found = match (self.index.placement(component, part), dirty.and_then(Dirty::direct)) {
+                (Some(Placement::Extent(extent)), Some(direct)) => {
+                    let checksum = direct.checksums[block as usize];
+                    self.members[index].rest(index, extent, block, checksum)
                 }
-                Some(_) | None => BlockLocation::Hole,
-            });
+                (Some(Placement::Extent(extent)), None) => {
+                    rest_of_extent(&mut self.members[index], index, extent, block)?
+                }
+                (Some(Placement::Page(page)), _) => {
+                    let lineage = &self.components[component].lineage;
+                    rest_of_map((&mut self.members[index], index), lineage, page, &range, block)?
+                }
+                // A lost extent or page may be the one that tells of this part.
+                (None, _) if self.members[index].lost_extents > 0 => return Err(Unknown::Damaged),
+                (None, _) => BlockLocation::Hole,
+            };
+            if found == BlockLocation::Lost {
+                return Err(Unknown::DamagedBlock { block });
+            }
+            locations.push(found);
         }
         Ok(())
     }
 
     fn issue_runs(&mut self, key: u32, out: &mut Vec<Output>) {
         let mut next = 0;
-        while let Some(RunRead { run, block, location, buffer }) = self.reads[key].begin_run(next) {
+        while let Some(RunRead { run, location, buffer }) = self.reads[key].begin_run(next) {
             next = run + 1;
             let (member, offset) = match location {
                 BlockLocation::Log { position, .. } => (0, self.log_offset(position)),
-                BlockLocation::Rest { member, extent, .. } => {
-                    (member, self.members[member].geometry.block_offset(extent, block as usize))
-                }
-                BlockLocation::Hole => unreachable!("a hole has no buffer"),
+                BlockLocation::Rest { member, unit, .. } => (member, unit * SECTOR_SIZE),
+                BlockLocation::Hole | BlockLocation::Lost => unreachable!("a hole has no buffer"),
             };
             let purpose = Purpose::Read { read: key, run };
             self.issue_read(member, purpose, ReadRequest { offset, buffer, gentle: false }, out);
@@ -200,11 +205,13 @@ impl Group {
 
     fn end_damaged(&mut self, key: u32, Mismatch { block, location }: Mismatch, out: &mut Vec<Output>) {
         let BlockRange { component, part, .. } = self.reads[key].range();
-        let Some(component) = self.components.get(component).map(|found| found.record.id) else {
+        let found = self.components.get(component).map(|found| (found.record.id, found.member));
+        let Some((component, found_member)) = found else {
             return self.end_read(key, Err(GroupError::NoComponent), out); // It was deleted meanwhile.
         };
         let member = match location {
             BlockLocation::Rest { member, .. } => member,
+            BlockLocation::Lost => found_member,
             BlockLocation::Log { .. } | BlockLocation::Hole => 0,
         };
         self.note_damage(member, component, part, block, out);
@@ -266,7 +273,7 @@ impl Group {
         }
         let mut locations = SmallVec::new();
         let (component, layer, count) = (component.0, PROMOTED_LAYER, BLOCKS_PER_EXTENT as u16);
-        let range = BlockRange { component, part, layer, block: 0, count };
+        let range = BlockRange { component, part, layer, snapshot: 0, block: 0, count };
         match self.look_up(range, &mut locations) {
             Ok(()) => {
                 let held = self.held.of(component, part);
@@ -277,7 +284,7 @@ impl Group {
                 }
                 Some(Ok(allocated))
             }
-            Err(Unknown::Damaged) => Some(Err(GroupError::Damaged)),
+            Err(Unknown::Damaged | Unknown::DamagedBlock { .. }) => Some(Err(GroupError::Damaged)),
             Err(Unknown::NeedsPage { member, page }) => {
                 self.need_page(member, page, PageWaiter::Nobody, out);
                 None
@@ -289,8 +296,55 @@ impl Group {
     /// that is taken: stretches of 512 MiB with nothing in them are passed over.
     pub fn first_backed(&self, component: ComponentKey, parts: Range<u32>) -> Option<u32> {
         match self.components.contains(component.0) {
-            true => self.index.first_mapped(component.0, parts).map(|(part, _)| part),
+            true => self.first_with_content(component.0, parts),
             false => Some(parts.start),
         }
     }
+}
+
+/// Where a block stands by the descriptor of its extent.
+fn rest_of_extent(member: &mut Member, index: u8, extent: u32, block: u16) -> Result<BlockLocation, Unknown> {
+    let (page, _) = member.table.page_of(extent);
+    let Some(found) = member.table.descriptor(extent) else {
+        return Err(Unknown::NeedsPage { member: index, page });
+    };
+    let checksum = found.checksums[block as usize];
+    match found.is_allocated(block as usize) {
+        true => Ok(member.rest(index, extent, block, checksum)),
+        false => Ok(BlockLocation::Hole),
+    }
+}
+
+/// Where a block of a mapped part stands, as the live disk or a snapshot sees it (docs/design/0044, rule 1).
+fn rest_of_map(
+    (member, index): (&mut Member, u8),
+    lineage: &Lineage,
+    page: u32,
+    range: &BlockRange,
+    block: u16,
+) -> Result<BlockLocation, Unknown> {
+    let Some(map) = member.table.map(page) else {
+        return Err(Unknown::NeedsPage { member: index, page });
+    };
+    let mut entry = map.entries[block as usize];
+    if range.snapshot > 0 {
+        let mut seen: Option<u32> = None;
+        for page in lineage.seen_by(range.part, range.snapshot) {
+            let Some(delta) = member.table.delta(page) else {
+                return Err(Unknown::NeedsPage { member: index, page });
+            };
+            for group in delta.groups.iter().filter(|group| group.snapshot >= range.snapshot) {
+                if seen.is_none_or(|seen| group.snapshot < seen)
+                    && let Some(found) = delta.find(group.snapshot, block as u8)
+                {
+                    (entry, seen) = (found, Some(group.snapshot));
+                }
+            }
+        }
+    }
+    Ok(match entry.unit() {
+        Some(unit) => BlockLocation::Rest { member: index, unit, checksum: entry.checksum },
+        None if entry.is_lost() => BlockLocation::Lost,
+        None => BlockLocation::Hole,
+    })
 }

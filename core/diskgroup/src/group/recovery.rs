@@ -7,12 +7,17 @@
 //! Records are put in force in the order of the log over whatever the pages say. A page may already contain the effect
 //! of some of them; the last record for each block and each extent decides, so putting them in force again is harmless.
 
+use super::table::content_of;
 use super::{Group, Phase};
 use crate::component::{Component, Stability};
 use crate::compute::{Computation, ComputeId, Task};
+use crate::format::FORMAT_PLAIN;
 use crate::format::anchor::{ANCHOR_SIZE, Anchor, anchor_offset};
 use crate::format::batch::{BatchHeader, ExtentLocation, Record, blocks_of_one};
-use crate::format::page::{Copy, DESCRIPTORS_PER_PAGE, Descriptor, PAGE_SIZE, Page, PageContent};
+use crate::format::map::Entry;
+use crate::format::page::{
+    Copy, DESCRIPTORS_PER_PAGE, Descriptor, PAGE_SIZE, PAGES_PER_CHUNK, Page, PageContent,
+};
 use crate::index::Dirty;
 use crate::io::{Event, OpenError, Output};
 use crate::limits;
@@ -21,6 +26,7 @@ use crate::member::Owner;
 use crate::recovery::{Batch, Recovery, Stage};
 use crate::requests::Purpose;
 use crate::rules::Rule;
+use crate::table::Content;
 use crate::unreadable::{BadBlocks, Ended, ReadRequest};
 use base::Buffer;
 use base::units::BLOCK_SIZE;
@@ -104,16 +110,24 @@ impl Group {
     }
 
     fn next_table(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
-        let Some(state) = self.members.get(member) else {
+        let Some(state) = self.members.get_mut(member) else {
             let position = self.log.tail();
             return self.read_log(position, out);
         };
-        let pages = state.geometry.page_count() as u32;
-        if page >= pages || !state.is_in_service() {
+        let fixed = state.table.fixed_count();
+        if page == fixed && state.table.chunk_count() == 0 {
+            if let Err(what) = state.find_chunks() {
+                return self.open_failed(OpenError::Contradiction(what), out);
+            }
+        }
+        if page >= state.table.page_count() as u32 || !state.is_in_service() {
             return self.next_table(member + 1, 0, out);
         }
-        let count = (pages - page).min((limits::RECOVERY_READ_SIZE / (2 * PAGE_SIZE as u64)) as u32);
-        let offset = state.geometry.page_offset(page, 0);
+        let most = (limits::RECOVERY_READ_SIZE / (2 * PAGE_SIZE as u64)) as u32;
+        let count = if page < fixed { (fixed - page).min(most) } else { PAGES_PER_CHUNK };
+        let Some(offset) = state.page_offset(page, 0) else {
+            return self.next_table(member, page + count, out);
+        };
         self.recovery().begin(Stage::Tables { member, page });
         self.recovery_read(member, offset, u64::from(count) * 2 * PAGE_SIZE as u64, out);
     }
@@ -121,7 +135,10 @@ impl Group {
     fn recover_pages(&mut self, member: u8, first: u32, buffer: &Buffer, out: &mut Vec<Output>) {
         let mut page = first;
         for copies in buffer.chunks_exact(2 * PAGE_SIZE) {
-            self.recover_page(member, page, &copies[..PAGE_SIZE], &copies[PAGE_SIZE..]);
+            let recovered = self.recover_page(member, page, &copies[..PAGE_SIZE], &copies[PAGE_SIZE..]);
+            if let Err(what) = recovered {
+                return self.open_failed(OpenError::Contradiction(what), out);
+            }
             page += 1;
         }
         self.trim_caches();
@@ -129,42 +146,96 @@ impl Group {
     }
 
     /// Takes the copy of a page that counts, and notes whether the other could have been newer.
-    fn recover_page(&mut self, index: u8, number: u32, first: &[u8], second: &[u8]) {
+    fn recover_page(
+        &mut self,
+        index: u8,
+        number: u32,
+        first: &[u8],
+        second: &[u8],
+    ) -> Result<(), &'static str> {
         let device = self.members[index].id;
-        let (chosen, other) =
-            match (Page::decode(first, device, number), Page::decode(second, device, number)) {
-                (Copy::Valid(a), Copy::Valid(b)) if a.version > b.version => (Some(a), Copy::Valid(b)),
-                (a @ Copy::Valid(_), Copy::Valid(b)) => (Some(b), a),
-                (Copy::Valid(one), other) | (other, Copy::Valid(one)) => (Some(one), other),
-                (Copy::Blank, Copy::Blank) => return,
-                (Copy::Invalid(version), _) | (_, Copy::Invalid(version)) => (None, Copy::Invalid(version)),
-            };
+        let copies = (Page::decode(first, device, number), Page::decode(second, device, number));
+        let counted = match self.rules.hold(Rule::CountFinishedPages) {
+            true => self.log.anchor().stamps[index as usize],
+            false => u64::MAX,
+        };
+        let copies = (finished(copies.0, counted), finished(copies.1, counted));
+        let is_unfinished = copies.0.is_err() || copies.1.is_err();
+        let (chosen, other) = match copies {
+            (Ok(one), Err(version)) | (Err(version), Ok(one)) => match one {
+                Copy::Valid(page) => (Some(page), Copy::Blank),
+                Copy::Blank => (None, Copy::Blank),
+                Copy::Invalid(_) => {
+                    self.members[index].table.recover_version(number, version - 1);
+                    self.recovery().note_damaged(index, number);
+                    return Ok(());
+                }
+            },
+            (Err(_), Err(_)) => return Err("both copies of a page are of a checkpoint that did not end"),
+            (Ok(Copy::Valid(a)), Ok(Copy::Valid(b))) if a.version > b.version => (Some(a), Copy::Valid(b)),
+            (Ok(a @ Copy::Valid(_)), Ok(Copy::Valid(b))) => (Some(b), a),
+            (Ok(Copy::Valid(one)), Ok(other)) | (Ok(other), Ok(Copy::Valid(one))) => (Some(one), other),
+            (Ok(Copy::Blank), Ok(Copy::Blank)) => (None, Copy::Blank),
+            (Ok(Copy::Invalid(version)), Ok(_)) | (Ok(_), Ok(Copy::Invalid(version))) => {
+                (None, Copy::Invalid(version))
+            }
+        };
         let version = chosen.as_ref().map_or(0, |page| page.version);
         let is_suspect = match other {
             Copy::Invalid(Some(other)) => other > version,
             Copy::Invalid(None) => true,
             Copy::Blank | Copy::Valid(_) => false,
         };
-        self.members[index].table.recover_version(number, version);
+        let slots = self.slots(index);
         if is_suspect {
             self.recovery().suspect(index, number);
-            // A torn copy must be written over before its intent is forgotten, or it would look damaged then.
-            self.members[index].table.mark_dirty(number);
-            if chosen.is_none() && number >= self.slots(index) {
-                self.members[index]
-                    .table
-                    .keep(number, Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]));
-            }
         }
-        match chosen.map(|page| page.content) {
-            Some(PageContent::Descriptors(descriptors)) if number >= self.slots(index) => {
+        let table = &mut self.members[index].table;
+        table.recover_version(number, version);
+        let is_of_chunk = number >= table.fixed_count();
+        if is_suspect || is_unfinished {
+            if chosen.is_none() && number >= slots && !is_of_chunk {
+                let free = Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]);
+                table.keep(number, Content::Descriptors(free));
+            }
+            if chosen.is_none() && is_of_chunk {
+                table.keep(number, Content::Empty);
+                if is_unfinished {
+                    table.recover_free_page(number);
+                }
+            }
+        } else if chosen.is_none() && is_of_chunk {
+            table.recover_free_page(number);
+        }
+        let recovered = chosen.map_or(Ok(()), |page| self.recover_content(index, number, page.content));
+        if is_suspect || is_unfinished {
+            // A torn copy must be written over before its intent is forgotten, or it would look damaged then; one of a checkpoint that did not
+            // end before the stamp of another one lets it count.
+            self.members[index].table.mark_dirty(number);
+        }
+        recovered
+    }
+
+    /// Takes over what a page says.
+    fn recover_content(&mut self, index: u8, number: u32, content: PageContent) -> Result<(), &'static str> {
+        let slots = self.slots(index);
+        let is_of_chunk = number >= self.members[index].table.fixed_count();
+        match content {
+            PageContent::Descriptors(descriptors) if number >= slots && !is_of_chunk => {
                 self.recover_descriptors(index, number, descriptors);
             }
-            Some(PageContent::Component(Some((record, holes)))) if number < self.slots(index) => {
+            PageContent::Component(Some((record, holes))) if number < slots => {
                 self.insert_component(Component::new(record, (index, number), holes, Stability::Stable));
             }
-            Some(PageContent::Descriptors(_) | PageContent::Component(_)) | None => {}
+            PageContent::Component(None) if is_of_chunk => {
+                let table = &mut self.members[index].table;
+                table.keep(number, Content::Empty);
+                table.recover_free_page(number);
+            }
+            content if is_of_chunk => return self.recover_map_page(index, number, content),
+            _ => {}
         }
+        Ok(())
     }
 
     fn slots(&self, member: u8) -> u32 {
@@ -184,7 +255,71 @@ impl Group {
                 *owner = Owner { component: descriptor.component, part: descriptor.part };
             }
         }
-        member.table.keep(number, descriptors);
+        member.table.keep(number, Content::Descriptors(descriptors));
+    }
+
+    /// Takes over what a page of a chunk says of a mapped part, or of a component's snapshots.
+    fn recover_map_page(&mut self, index: u8, number: u32, content: PageContent) -> Result<(), &'static str> {
+        let (component, part) = match &content {
+            PageContent::Map(map) => (map.component, map.part),
+            PageContent::Delta(delta) => (delta.component, delta.part),
+            PageContent::Snapshots(list) => (list.component, 0),
+            PageContent::Descriptors(_) | PageContent::Component(_) => {
+                return Err("a page of a chunk holds what belongs elsewhere");
+            }
+        };
+        let slots = self.slots(index);
+        let Some(key) = self.components.key_of(component).filter(|key| self.components[*key].member == index)
+        else {
+            if self.members[index].table.has_lost_slots() || self.recovery().has_suspect_slot(index, slots) {
+                self.members[index].lost_extents += 1;
+                return Ok(());
+            }
+            return Err("a page belongs to a component that does not exist");
+        };
+        if part >= self.components[key].part_count() {
+            return Err("a page belongs to a part that its component does not have");
+        }
+        let mut entries: Vec<Entry> = Vec::new();
+        match &content {
+            PageContent::Map(map) => {
+                if self.index.page_of(key, part).is_some() {
+                    return Err("two map pages claim the same part of a component");
+                }
+                entries.extend(map.entries.iter());
+                self.recovery().note_map(component, part, map.through);
+                self.index.set_page((key, part), index, number);
+                self.with_reservation(key, Component::take_extent);
+            }
+            PageContent::Delta(delta) => {
+                let lineage = &mut self.components[key].lineage;
+                lineage.note_delta(number, delta);
+                for group in &delta.groups {
+                    lineage.count(group.snapshot, group.entries.len() as i64);
+                    entries.extend(group.entries.iter().map(|(_, entry)| *entry));
+                }
+            }
+            PageContent::Snapshots(list) => {
+                self.components[key].lineage.recover(number, list.last_number, &list.snapshots);
+            }
+            PageContent::Descriptors(_) | PageContent::Component(_) => unreachable!("told apart above"),
+        }
+        let member = &mut self.members[index];
+        if !matches!(content, PageContent::Snapshots(_)) {
+            member.table.name(number, (component, part));
+        }
+        member.table.keep(number, content_of(content));
+        let frames =
+            entries.into_iter().filter_map(|entry| member.frame_at(entry.unit()?)).collect::<Vec<_>>();
+        for frame in frames {
+            if !member.pools.contains(frame.extent) {
+                member.pools.add(frame.extent);
+            }
+            if !member.pools.occupy(frame) {
+                return Err("two blocks claim the same frame");
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn read_log(&mut self, position: u64, out: &mut Vec<Output>) {
@@ -275,8 +410,15 @@ impl Group {
             self.members.get(member).is_some_and(|member| slot < member.geometry.component_slots)
         };
         match record {
+            Record::Write { location, .. } | Record::Trim { location, .. } if !location.is_placed() => {
+                self.log.format() > FORMAT_PLAIN && self.members.get(location.member).is_some()
+            }
+            Record::Snapshot { member, .. } | Record::SnapshotGone { member, .. } => {
+                self.members.get(*member).is_some()
+            }
             Record::Write { location, .. }
             | Record::Trim { location, .. }
+            | Record::Chunk { location, .. }
             | Record::Hold { location, .. }
             | Record::HoldTrim { location, .. }
             | Record::HoldDamaged { location, .. }
@@ -431,9 +573,13 @@ impl Group {
             let next = self.members[member].table.version(page) + 1;
             let is_torn =
                 recovery.is_intended(member, page, next) || !self.rules.hold(Rule::TornOnlyByIntent);
-            if !is_torn {
-                self.lose_page(member, page, out);
+            match is_torn {
+                true => self.members[member].table.recover_torn(page),
+                false => self.lose_page(member, page, out),
             }
+        }
+        for &(member, page) in recovery.damaged() {
+            self.lose_page(member, page, out);
         }
         for index in 0..self.members.len() {
             if self.members[index].is_in_service()
@@ -443,6 +589,7 @@ impl Group {
             }
         }
         self.members.forget_failed_leavers();
+        self.go_on_dropping();
         self.components.end_recovery();
         self.recover_held();
         // Trims replayed may leave extents empty; a destaging round will tell.
@@ -463,6 +610,12 @@ impl Group {
             }
             return;
         }
+        if page >= member.table.fixed_count() {
+            if member.table.name_of(page).is_none() {
+                member.lost_extents += 1; // It may have told of any part.
+            }
+            return self.keep_unreadable_map(index, page);
+        }
         member.table.forget(page);
         let first = (page - slots) * DESCRIPTORS_PER_PAGE as u32;
         for extent in first..(first + DESCRIPTORS_PER_PAGE as u32).min(member.owners.len() as u32) {
@@ -475,16 +628,28 @@ impl Group {
             self.index.drop_at(location);
         }
         let member = &mut self.members[index];
-        member.table.keep(page, Box::new([const { Descriptor::LOST }; DESCRIPTORS_PER_PAGE]));
+        let lost = Box::new([const { Descriptor::LOST }; DESCRIPTORS_PER_PAGE]);
+        member.table.keep(page, Content::Descriptors(lost));
         member.table.mark_dirty(page);
     }
 
     /// Builds the free set and the components' maps from the owners of the extents.
     fn build_maps(&mut self, index: u8) -> Result<(), &'static str> {
         for extent in 0..self.members[index].owners.len() as u32 {
-            let owner = self.members[index].owners[extent as usize];
+            let member = &mut self.members[index];
+            let owner = member.owners[extent as usize];
+            if member.pools.contains(extent) {
+                if !owner.is_free() && owner.component != Descriptor::LOST.component {
+                    return Err("an extent of a part has blocks of another");
+                }
+                member.owners[extent as usize] = Owner::default();
+                continue;
+            }
             if owner.is_free() {
-                self.members[index].space.release(extent);
+                member.space.release(extent);
+                continue;
+            }
+            if owner.is_chunk() {
                 continue;
             }
             if owner.component == Descriptor::LOST.component {
@@ -503,12 +668,21 @@ impl Group {
             if component.member != index || owner.part >= component.part_count() {
                 return Err("an extent belongs to a component that cannot have it");
             }
-            if self.index.extent_of(key, owner.part).is_some() {
+            if self.index.placement(key, owner.part).is_some() {
                 return Err("two extents claim the same part of a component");
             }
-            self.map(key, owner.part, extent);
+            self.with_reservation(key, Component::take_extent);
+            self.index.attach((key, owner.part), ExtentLocation { member: index, extent });
         }
         Ok(())
+    }
+}
+
+/// A copy of a page, or the version of one that does not count: it is of a checkpoint that did not end.
+fn finished(copy: Copy, counted: u64) -> Result<Copy, u64> {
+    match copy {
+        Copy::Valid(page) if page.stamp > counted => Err(page.version),
+        copy => Ok(copy),
     }
 }
 

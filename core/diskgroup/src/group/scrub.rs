@@ -4,9 +4,10 @@
 //! were computed is left to the next round; what does not match is read once more before it is called damaged.
 
 use super::Group;
+use super::table::content_of;
 use crate::compute::{Computation, ComputeId, Task};
 use crate::format::batch::ExtentLocation;
-use crate::format::page::{Copy, Descriptor, PAGE_SIZE, Page, PageContent};
+use crate::format::page::{Copy, Descriptor, PAGE_SIZE, Page};
 use crate::held::HeldEntry;
 use crate::index::{IndexEntry, Newest};
 use crate::io::{Event, Output};
@@ -142,7 +143,7 @@ impl Group {
         };
         let dirty = self.index.at(self.scrub.location());
         let mut queue: Vec<LogBlock> =
-            dirty.map_or(Vec::new(), |dirty| dirty.entries().iter().filter_map(in_log).collect());
+            dirty.map_or(Vec::new(), |dirty| dirty.all_entries().filter_map(in_log).collect());
         queue.extend(
             self.held_at(self.scrub.location())
                 .filter(|entry| entry.newest == Newest::Data)
@@ -171,7 +172,12 @@ impl Group {
         let ExtentLocation { member, extent } = self.scrub.location();
         let owner = self.members[member].owners[extent as usize];
         let entry = self.index.at(self.scrub.location()).and_then(|dirty| dirty.find(read.block));
+        let is_former = self
+            .index
+            .at(self.scrub.location())
+            .is_some_and(|dirty| dirty.all_entries().any(|entry| entry.position == read.position));
         let is_current = entry.is_some_and(|entry| entry.position == read.position)
+            || is_former
             || self.held_at(self.scrub.location()).any(|entry| entry.position == read.position);
         let is_bad = is_current && (!unreadable.is_empty() || crc32c(buffer) != read.checksum);
         if is_bad && !is_retry {
@@ -204,7 +210,7 @@ impl Group {
         };
         let state = &self.members[member];
         let version = state.table.version(page);
-        let offset = state.geometry.page_offset(page, 0);
+        let offset = state.page_offset(page, 0).expect("scrubbing looks at chunks that are known");
         self.scrub.begin(Step::TablePage { page, version });
         self.scrub_issue(member, offset, buffer, out);
     }
@@ -317,17 +323,16 @@ impl Group {
                 if matches!(older, Copy::Valid(_) | Copy::Blank) {
                     return;
                 }
-                if let (false, PageContent::Descriptors(descriptors)) = (is_in_memory, found.content) {
-                    member.table.keep(page, descriptors);
+                if !is_in_memory {
+                    member.table.keep(page, content_of(found.content));
                 }
                 member.table.mark_dirty(page);
             }
             Copy::Valid(_) | Copy::Blank | Copy::Invalid(_) => {
                 out.push(Output::Event(Event::PageDamaged { member: index, page }));
-                if is_in_memory {
-                    member.table.mark_dirty(page);
-                } else {
-                    member.keep_unreadable(page);
+                match is_in_memory {
+                    true => member.table.mark_dirty(page),
+                    false => self.keep_unreadable(index, page),
                 }
             }
         }

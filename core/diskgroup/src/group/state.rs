@@ -29,6 +29,7 @@ impl Group {
             member.table.cached_count() * Table::PAGE_BYTES
                 + member.owners.len() * 21
                 + member.table.page_count() * 16
+                + member.pools.memory_bytes()
         };
         let memory = self.members.iter().map(|(_, member)| tables(member)).sum::<usize>()
             + self.index.memory_bytes()
@@ -82,6 +83,7 @@ impl Group {
             record: component.record.clone(),
             device: self.members[component.member].id,
             used_bytes: u64::from(component.used) * EXTENT_SIZE,
+            snapshots: component.lineage.sizes(),
         })
     }
 

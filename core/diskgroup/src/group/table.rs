@@ -4,7 +4,7 @@ use super::Group;
 use crate::format::page::{Copy, Page, PageContent};
 use crate::io::{Event, Output};
 use crate::requests::Purpose;
-use crate::table::PageWaiter;
+use crate::table::{Content, PageWaiter};
 use crate::unreadable::{BadBlocks, ReadRequest};
 use base::Buffer;
 use base::units::BLOCK_SIZE;
@@ -23,7 +23,8 @@ impl Group {
             return;
         };
         let state = &self.members[member];
-        let offset = state.geometry.page_offset(page, state.table.version(page) & 1);
+        let copy = state.table.version(page) & 1;
+        let offset = state.page_offset(page, copy).expect("what is named stands in a chunk that is known");
         let purpose = Purpose::Page { member, page, buffer: buffer.clone() };
         self.issue_read(member, purpose, ReadRequest { offset, buffer, gentle: false }, out);
     }
@@ -52,13 +53,14 @@ impl Group {
             let copy =
                 if bad.is_empty() { Page::decode(buffer, state.id, page) } else { Copy::Invalid(None) };
             match copy {
-                Copy::Valid(Page { version, content: PageContent::Descriptors(descriptors), .. })
-                    if version == state.table.version(page) =>
+                Copy::Valid(Page { version, content, .. })
+                    if version == state.table.version(page)
+                        && !matches!(content, PageContent::Component(_)) =>
                 {
-                    state.table.keep(page, descriptors);
+                    state.table.keep(page, content_of(content));
                 }
                 Copy::Valid(_) | Copy::Blank | Copy::Invalid(_) => {
-                    state.keep_unreadable(page);
+                    self.keep_unreadable(member, page);
                     out.push(Output::Event(Event::PageDamaged { member, page }));
                 }
             }
@@ -76,7 +78,16 @@ impl Group {
             PageWaiter::Scrub => self.scrub_page_ready(),
             PageWaiter::Changed(key) => self.look_for_changes(key, out),
             PageWaiter::Copy(key) => self.go_on_with_copy(key, out),
+            PageWaiter::Delete => {}
             PageWaiter::Nobody => {}
+        }
+    }
+
+    /// Puts a page in memory whose copy does not verify: what it said counts as damaged.
+    pub(super) fn keep_unreadable(&mut self, member: u8, page: u32) {
+        match self.members[member].table.chunk_of(page) {
+            None => self.members[member].keep_unreadable(page),
+            Some(_) => self.keep_unreadable_map(member, page),
         }
     }
 
@@ -86,5 +97,16 @@ impl Group {
         for waiter in self.members[member].table.take_all_waiters() {
             self.page_ready(waiter, out);
         }
+    }
+}
+
+/// What a page holds that is not one of a component.
+pub(super) fn content_of(content: PageContent) -> Content {
+    match content {
+        PageContent::Descriptors(descriptors) => Content::Descriptors(descriptors),
+        PageContent::Map(map) => Content::Map(map),
+        PageContent::Delta(delta) => Content::Delta(delta),
+        PageContent::Snapshots(list) => Content::Snapshots(list),
+        PageContent::Component(_) => Content::Empty,
     }
 }

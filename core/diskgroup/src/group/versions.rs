@@ -6,6 +6,7 @@
 use super::Group;
 use crate::index::Dirty;
 use crate::io::{ComponentKey, GroupError, Op, Output, Versions};
+use crate::part_map::Placement;
 use crate::table::PageWaiter;
 use crate::versions::ChangedState;
 use base::WriteId;
@@ -58,21 +59,30 @@ impl Group {
         let index = self.components[component].member;
         let hole = self.components[component].hole(part);
         let member = &mut self.members[index];
-        let Some(extent) = self.index.extent_of(component, part) else {
-            return if member.lost_extents > 0 { Err(None) } else { Ok(Versions::Hole(hole)) };
-        };
         let dirty = self.index.of(component, part);
         let mut regions = [WriteId::default(); REGIONS_PER_EXTENT];
-        if !dirty.is_some_and(Dirty::is_reset) {
-            let (page, _) = member.table.page_of(extent);
-            let Some(descriptor) = member.table.descriptor(extent) else { return Err(Some((index, page))) };
-            regions = descriptor.regions;
+        match self.index.placement(component, part) {
+            None if member.lost_extents > 0 => return Err(None),
+            None if dirty.is_none() => return Ok(Versions::Hole(hole)),
+            None => {}
+            Some(Placement::Extent(_)) if dirty.is_some_and(Dirty::is_reset) => {}
+            Some(Placement::Extent(extent)) => {
+                let (page, _) = member.table.page_of(extent);
+                let Some(descriptor) = member.table.descriptor(extent) else {
+                    return Err(Some((index, page)));
+                };
+                regions = descriptor.regions;
+            }
+            Some(Placement::Page(page)) => {
+                let Some(map) = member.table.map(page) else { return Err(Some((index, page))) };
+                regions = map.regions;
+            }
         }
         if let Some(dirty) = dirty {
             if let Some(direct) = dirty.direct() {
                 regions.iter_mut().for_each(|region| *region = direct.id.max(*region));
             }
-            for entry in dirty.entries() {
+            for entry in dirty.all_entries() {
                 let region = &mut regions[entry.block as usize / BLOCKS_PER_REGION];
                 *region = entry.id.max(*region);
             }

@@ -15,6 +15,7 @@ use crate::requests::Purpose;
 use crate::rules::Rule;
 use crate::space::Claim;
 use crate::work::{Change, OwnRecord, Target, Then, Work, checksums, fail};
+use base::ComponentId;
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE};
 use smallvec::SmallVec;
@@ -98,7 +99,8 @@ impl Group {
             return None;
         }
         // A mark is of no part, and is stable before what comes after it.
-        if !work.is_mark() && self.exclusive.is_held((component, part)) {
+        let is_of_part = !work.is_mark() && !matches!(work, Work::Snapshot { .. });
+        if is_of_part && self.exclusive.is_held((component, part)) {
             self.exclusive.park((component, part), work);
             return None;
         }
@@ -118,6 +120,7 @@ impl Group {
             }
             Work::Trim { change, count } => self.accept_trim(change, count, out),
             Work::Order { target, order, ranges } => self.accept_order(target, order, ranges),
+            Work::Snapshot { change, number } => self.accept_snapshot(change, number, out),
         }
     }
 
@@ -147,6 +150,9 @@ impl Group {
         let change = self.not_lessened(change, checksums.len() as u16);
         let Change { op, component, part, block, id, origin, .. } = change;
         let blocks = checksums.len();
+        if self.is_unplaced(component, part) {
+            return self.accept_unplaced_write(change, data, (checksums, ends), out);
+        }
         // A write that ends something goes through the log, for both must be in one batch.
         if blocks == BLOCKS_PER_EXTENT && ends.is_empty() {
             match self.whole(change) {
@@ -171,7 +177,7 @@ impl Group {
             return None;
         };
         self.push_ends((component, part), &ends, out);
-        self.index.accept((component, part), location);
+        self.index.accept((component, part), location, 0);
         let component = self.components[component].record.id;
         let record = Record::Write { component, part, location, block: block as u8, id, origin, checksums };
         self.buffer.push(record, Some(op), data);
@@ -181,6 +187,9 @@ impl Group {
     pub(super) fn accept_trim(&mut self, change: Change, count: u16, out: &mut Vec<Output>) -> Option<Work> {
         let change = self.not_lessened(change, count);
         let Change { op, component: key, part, layer, block, id, origin } = change;
+        if count > 0 && self.is_unplaced(key, part) && self.has_content(key, part) {
+            return self.accept_unplaced_trim(change, count, out);
+        }
         let Component { member, ref record, .. } = self.components[key];
         let component = record.id;
         let mapped = self.index.extent_of(key, part).filter(|_| count > 0);
@@ -211,7 +220,7 @@ impl Group {
                 Record::Free { component, part, location, id, origin }
             }
             Some(location) => {
-                self.index.accept((key, part), location);
+                self.index.accept((key, part), location, 0);
                 let count_less_one = (count - 1) as u8;
                 Record::Trim { component, part, location, block: block as u8, count_less_one, id, origin }
             }
@@ -281,6 +290,7 @@ impl Group {
 
     /// An extent for a component: from its own reservation, else from what nobody has reserved.
     fn allocate(&mut self, component: u32) -> Option<u32> {
+        self.refresh_space(self.components[component].member);
         let component = &self.components[component];
         let member = &mut self.members[component.member];
         if member.lost_extents > 0 {
@@ -313,10 +323,10 @@ impl Group {
 
     /// No extent is free. Waits if trims or frees under way may bring some, else says so.
     pub(super) fn starve(&mut self, work: Work, out: &mut Vec<Output>) {
-        if self.scarcity.may_end() {
+        let member = self.components[work.target().component].member;
+        if self.scarcity.may_end() || self.members[member].pools.wants_checkpoint() {
             self.scarcity.wait(work);
         } else {
-            let member = self.components[work.target().component].member;
             let has_lost = self.members[member].lost_extents > 0;
             fail(&work, if has_lost { GroupError::Damaged } else { GroupError::NoSpace }, out);
         }
@@ -388,9 +398,12 @@ impl Group {
     /// What a record changes in operation only: recovery rebuilds these from the whole at its end.
     fn live_effects(&mut self, record: &Record, out: &mut Vec<Output>) -> Completion {
         match record {
-            Record::Write { location, .. } => self.index.accepted_is_stable(*location),
-            Record::Trim { location, .. } => {
-                self.index.accepted_is_stable(*location);
+            Record::Write { component, part, location, checksums, .. } => {
+                let blocks = if location.is_placed() { 0 } else { checksums.len() as u32 };
+                self.accepted_is_stable((*component, *part), *location, blocks);
+            }
+            Record::Trim { component, part, location, .. } => {
+                self.accepted_is_stable((*component, *part), *location, 0);
                 self.scarcity.note_trim();
             }
             Record::Direct { component, part, location, replaced, .. } => {
@@ -422,6 +435,8 @@ impl Group {
             }
             Record::ComponentGone { .. } | Record::PageIntent { .. } => {}
             Record::Watermark { .. } | Record::Entry { .. } | Record::Hole { .. } => {}
+            Record::Chunk { location, number } => self.chunk_is_stable(*location, *number),
+            Record::Snapshot { .. } | Record::SnapshotGone { .. } => {}
             Record::Hold { location, .. }
             | Record::HoldTrim { location, .. }
             | Record::HoldDamaged { location, .. } => self.index.accepted_hold_is_stable(*location),
@@ -429,6 +444,16 @@ impl Group {
             Record::Promote(_) | Record::End(_) => self.scarcity.note_trim(),
         }
         Completion::Done
+    }
+
+    fn accepted_is_stable(
+        &mut self,
+        (component, part): (ComponentId, u32),
+        location: ExtentLocation,
+        blocks: u32,
+    ) {
+        let key = self.components.key_of(component).expect("a component stays until its records are stable");
+        self.index.accepted_is_stable((key, part), location, blocks);
     }
 
     /// The change that had a part for itself has ended: what waited for it goes next.

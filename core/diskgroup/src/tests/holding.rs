@@ -128,7 +128,7 @@ impl Layers {
     fn read_part(&mut self, part: u32, layer: u8, block: u16) -> Result<u8, GroupError> {
         let op = self.op();
         let (component, count, verify) = (self.component, 1, true);
-        self.bench.ask(Input::Read { op: Op(op), component, part, layer, block, count, verify });
+        self.bench.ask(Input::Read { op: Op(op), component, part, layer, block, count, snapshot: 0, verify });
         match self.end(op)? {
             Completion::Data(pieces, _) => Ok(match &pieces[0] {
                 Piece::Bytes(buffer) => {

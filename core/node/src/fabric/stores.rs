@@ -34,7 +34,16 @@ impl Node {
             return out.push(Output::Fabric(FabricOutput::Component { token, answer }));
         };
         let count = BLOCKS_PER_EXTENT as u16;
-        let read = |op| Input::Read { op, component: key, part, layer: 0, block: 0, count, verify: true };
+        let read = |op| Input::Read {
+            op,
+            component: key,
+            part,
+            layer: 0,
+            block: 0,
+            count,
+            snapshot: 0,
+            verify: true,
+        };
         self.ask(group, Waiter::Inspection { token }, read, out);
         self.pump(out);
     }
@@ -105,7 +114,8 @@ impl Node {
                 self.ask(group, waiter, trim, out);
             }
             Store::Read { part, layer, block, count, verify } => {
-                let read = |op| Input::Read { op, component: key, part, layer, block, count, verify };
+                let read =
+                    |op| Input::Read { op, component: key, part, layer, block, count, snapshot: 0, verify };
                 self.ask(group, waiter, read, out);
             }
             Store::Changed { since, from_part } => {
@@ -130,8 +140,16 @@ impl Node {
                 self.ask(group, waiter, ask, out);
             }
             Store::Checksums { part, block, count, coefficient } => {
-                let read =
-                    |op| Input::Read { op, component: key, part, layer: 0, block, count, verify: true };
+                let read = |op| Input::Read {
+                    op,
+                    component: key,
+                    part,
+                    layer: 0,
+                    block,
+                    count,
+                    snapshot: 0,
+                    verify: true,
+                };
                 self.ask(group, Waiter::Products { op, group, coefficient }, read, out);
             }
             Store::Delete => self.ask(group, waiter, |op| Input::Delete { op, component: key }, out),

@@ -146,6 +146,9 @@ pub(crate) fn refusal(error: GroupError) -> Refusal {
         GroupError::DeviceLost => Refusal::DeviceLost,
         GroupError::NoComponent => Refusal::NoComponent,
         GroupError::NoSlot | GroupError::Malformed => Refusal::NoSlot,
+        GroupError::NoSnapshot | GroupError::SnapshotRefused => {
+            unreachable!("nobody asks for snapshots yet")
+        }
     }
 }
 

@@ -1,0 +1,394 @@
+//! Mapped parts: what is written to them gets its place when it is destaged, and what it replaces stays for the snapshots that
+//! see it (docs/design/0044).
+
+use super::{Group, Phase};
+use crate::checkpoint::DeletionCheckpoint;
+use crate::destage::Item;
+use crate::format::batch::{ExtentLocation, Record};
+use crate::format::map::{DeltaPage, Entry, MapPage};
+use crate::format::page::Descriptor;
+use crate::index::{Dirty, Raised};
+use crate::io::{LayerRanges, Output};
+use crate::part_map::Placement;
+use crate::pools::Frame;
+use crate::rules::Rule;
+use crate::table::Content;
+use crate::work::{Change, Work};
+use base::request::Buffers;
+use base::units::{BLOCKS_PER_EXTENT, BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
+use base::{ComponentId, WriteId};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Pages that one visit of destaging may take: a map page and two delta pages.
+pub(super) const PAGES_PER_VISIT: u32 = 3;
+
+impl Group {
+    /// Whether a write or trim of a part gets its place when it is destaged.
+    pub(super) fn is_unplaced(&self, component: u32, part: u32) -> bool {
+        self.components[component].lineage.has_living()
+            || self.index.page_of(component, part).is_some()
+            || self.index.of(component, part).is_some_and(Dirty::is_mapped)
+    }
+
+    /// Whether a part has a place, or the log has anything of it.
+    pub(super) fn has_content(&self, component: u32, part: u32) -> bool {
+        self.index.placement(component, part).is_some() || self.index.of(component, part).is_some()
+    }
+
+    /// The first of some parts that has a place, or of which the log has anything.
+    pub(super) fn first_with_content(&self, component: u32, parts: Range<u32>) -> Option<u32> {
+        let placed = self.index.first_placed(component, parts.clone()).map(|(part, _)| part);
+        let member = self.components[component].member;
+        let unplaced = self.index.first_unplaced(member, component, parts);
+        placed.into_iter().chain(unplaced).min()
+    }
+
+    /// Whether a map page has all that a record at that position of the log says of a part: recovery passes such a record over.
+    pub(super) fn is_contained(&self, component: ComponentId, part: u32, position: u64) -> bool {
+        match &self.phase {
+            Phase::Opening(recovery) => {
+                recovery.through(component, part).is_some_and(|through| position < through)
+            }
+            Phase::Open | Phase::Failed => false,
+        }
+    }
+
+    /// Tells the space of a device how many extents promises of frames and pages may need.
+    pub(super) fn refresh_space(&mut self, index: u8) {
+        let (frames, pages) = self.index.promised(index);
+        let lists = self.lists_due.len() as u64;
+        let member = &mut self.members[index];
+        let wanted = member.pools.extents_wanted((frames, pages + lists), member.table.free_page_count());
+        member.space.set_spoken_for(wanted);
+    }
+
+    /// Whether frames for so many blocks of a part, and pages that it may need, can be promised.
+    fn may_promise(&mut self, component: u32, part: u32, frames: u64) -> bool {
+        let index = self.components[component].member;
+        self.refresh_space(index);
+        let is_there = self.has_content(component, part);
+        let (now_frames, now_pages) = self.index.promised(index);
+        let member = &self.members[index];
+        if member.lost_extents > 0 && !is_there {
+            return false; // A lost extent or page may be the one that tells of this very part.
+        }
+        let pages = now_pages + u64::from(PAGES_PER_VISIT) + self.lists_due.len() as u64;
+        let wanted =
+            member.pools.extents_wanted((now_frames + frames, pages), member.table.free_page_count());
+        let before = member.space.spoken_for();
+        let more = u64::from(wanted.saturating_sub(before));
+        let set_aside = u64::from(self.components[component].reserved_extents());
+        let has_room = member.space.available() + u64::from(before) >= u64::from(wanted);
+        has_room && (more == 0 || member.space.unreserved() + set_aside >= more)
+    }
+
+    pub(super) fn accept_unplaced_write(
+        &mut self,
+        change: Change,
+        data: Buffers,
+        (checksums, ends): (SmallVec<[u32; 2]>, LayerRanges),
+        out: &mut Vec<Output>,
+    ) -> Option<Work> {
+        let Change { op, component, part, block, id, origin, .. } = change;
+        let blocks = checksums.len();
+        if !self.has_room_for_records(1 + ends.len(), blocks as u64, blocks as u64) {
+            return Some(Work::Write { change, data, checksums, ends });
+        }
+        if !self.may_promise(component, part, blocks as u64) {
+            self.starve(Work::Write { change, data, checksums, ends }, out);
+            return None;
+        }
+        self.push_ends((component, part), &ends, out);
+        let location = ExtentLocation::unplaced(self.components[component].member);
+        self.index.accept((component, part), location, blocks as u32);
+        let component = self.components[component].record.id;
+        let record = Record::Write { component, part, location, block: block as u8, id, origin, checksums };
+        self.buffer.push(record, Some(op), data);
+        None
+    }
+
+    pub(super) fn accept_unplaced_trim(
+        &mut self,
+        change: Change,
+        count: u16,
+        out: &mut Vec<Output>,
+    ) -> Option<Work> {
+        let Change { op, component: key, part, block, id, origin, .. } = change;
+        if !self.has_guest_room(u64::from(count)) {
+            return Some(Work::Trim { change, count });
+        }
+        if !self.may_promise(key, part, 0) {
+            self.starve(Work::Trim { change, count }, out);
+            return None;
+        }
+        let location = ExtentLocation::unplaced(self.components[key].member);
+        self.index.accept((key, part), location, 0);
+        let (component, count_less_one) = (self.components[key].record.id, (count - 1) as u8);
+        let record =
+            Record::Trim { component, part, location, block: block as u8, count_less_one, id, origin };
+        self.buffer.push(record, Some(op), Buffers::new());
+        None
+    }
+
+    /// Takes frames for so many blocks, side by side as far as there are any.
+    pub(super) fn take_frames(&mut self, index: u8, count: usize) -> Vec<Frame> {
+        let member = &mut self.members[index];
+        let mut frames = Vec::with_capacity(count);
+        while frames.len() < count {
+            let wanted = (count - frames.len()).min(BLOCKS_PER_EXTENT) as u16;
+            let Some(run) = member.pools.take(wanted) else {
+                let extent = member.space.take().expect("frames were promised when the blocks were accepted");
+                member.pools.add(extent);
+                continue;
+            };
+            let of_run = (0..run.count).map(|at| Frame { block: run.first.block + at as u8, ..run.first });
+            frames.extend(of_run);
+        }
+        frames
+    }
+
+    /// An entry is not seen any more.
+    pub(super) fn free_entry(&mut self, index: u8, entry: Entry) {
+        let member = &mut self.members[index];
+        let Some(frame) = entry.unit().and_then(|unit| member.frame_at(unit)) else { return };
+        match self.rules.hold(Rule::FreeLate) {
+            true => member.pools.free(frame),
+            false => member.pools.free_early(frame),
+        }
+    }
+
+    /// A checkpoint has ended: frames that its pages do not name are free, and pools without any other are extents again.
+    pub(super) fn release_frames(&mut self, out: &mut Vec<Output>) {
+        for index in 0..self.members.len() {
+            for extent in self.members[index].pools.checkpoint_ended() {
+                self.release_extent(ExtentLocation { member: index, extent }, out);
+            }
+        }
+        self.deletion_checkpoint = match self.deletion_checkpoint {
+            DeletionCheckpoint::Begun => DeletionCheckpoint::Done,
+            other => other,
+        };
+    }
+
+    /// Whether work waits for frames that a checkpoint would free, or a deletion for its pages to be empty on the device.
+    pub(super) fn mapped_parts_want_checkpoint(&self) -> bool {
+        let frees = || self.members.iter().any(|(_, member)| member.pools.wants_checkpoint());
+        self.deletion_checkpoint == DeletionCheckpoint::Wanted || (self.scarcity.is_felt() && frees())
+    }
+
+    /// Blocks of a mapped part, or of one that becomes mapped by this, are in their frames: its map page learns of them.
+    pub(super) fn map_destaged(&mut self, dirty_key: u32, (born, boundary): (u32, u64), items: &[Item]) {
+        let dirty = self.index.get(dirty_key);
+        let (key, part) = dirty.part().expect("only parts are mapped");
+        let index = self.components[key].member;
+        let page = self.page_for(key, part, dirty_key);
+        let mut map = self.members[index].table.map(page).expect("its page is pinned").clone();
+        let keeper =
+            self.components[key].lineage.keeper(born).filter(|_| self.rules.hold(Rule::KeepReplaced));
+        let mut kept: Vec<(u8, Entry)> = Vec::new();
+        for item in items {
+            let entry = match (item.checksum, item.is_damaged()) {
+                (None, _) => Entry::hole(born),
+                (Some(_), true) => Entry::LOST.born(born),
+                (Some(checksum), false) => Entry::plain(item.unit, checksum, born),
+            };
+            let old = std::mem::replace(&mut map.entries[usize::from(item.block)], entry);
+            let region = &mut map.regions[usize::from(item.block) / BLOCKS_PER_REGION];
+            *region = item.id.max(*region);
+            match keeper {
+                _ if old.is_hole() && entry.is_hole() => map.entries[usize::from(item.block)] = old,
+                Some(keeper) if old.born < keeper => kept.push((item.block, old)),
+                Some(_) | None => self.free_entry(index, old),
+            }
+        }
+        if let Some(keeper) = keeper {
+            self.keep_entries((key, part), keeper, &kept);
+        }
+        for item in items {
+            self.index.take_block(dirty_key, item.block, item.position);
+        }
+        let (_, _, raised) = self.index.take_whole(dirty_key);
+        raise(&mut map.regions, &raised);
+        let oldest = self.index.get(dirty_key).oldest();
+        map.through = oldest.map_or(boundary, |oldest| self.log.start_of(oldest).position.min(boundary));
+        self.members[index].table.replace(page, Content::Map(Box::new(map)));
+    }
+
+    /// The map page of a part, made if there is none: of nothing, or from the descriptor of its extent, which is a pool from now on.
+    fn page_for(&mut self, key: u32, part: u32, dirty_key: u32) -> u32 {
+        let component = &self.components[key];
+        let (index, id) = (component.member, component.record.id);
+        let map = match self.index.placement(key, part) {
+            Some(Placement::Page(page)) => return page,
+            Some(Placement::Extent(extent)) => self.map_of_extent(key, part, (index, extent), dirty_key),
+            None => {
+                self.with_reservation(key, crate::component::Component::take_extent);
+                MapPage::empty(id, part)
+            }
+        };
+        let table = &mut self.members[index].table;
+        let page =
+            table.take_page(Content::Map(Box::new(map))).expect("pages were had before blocks were written");
+        table.name(page, (id, part));
+        self.index.set_page((key, part), index, page);
+        page
+    }
+
+    /// The map of a part as it stands in an extent of its own. The extent is a pool from now on.
+    fn map_of_extent(&mut self, key: u32, part: u32, (index, extent): (u8, u32), dirty_key: u32) -> MapPage {
+        let id = self.components[key].record.id;
+        let (is_reset, direct, raised) = self.index.take_whole(dirty_key);
+        let member = &mut self.members[index];
+        let (page, _) = member.table.page_of(extent);
+        member.table.mark_dirty(page);
+        let descriptor = member.table.descriptor(extent).expect("its page is pinned");
+        let mut found = std::mem::replace(descriptor, Descriptor::FREE);
+        if is_reset {
+            found = Descriptor::FREE;
+        }
+        if let Some(direct) = direct {
+            (0..BLOCKS_PER_EXTENT)
+                .for_each(|block| found.set(block, Some(direct.checksums[block]), direct.id));
+        }
+        raise(&mut found.regions, &raised);
+        member.owners[extent as usize] = crate::member::Owner::default();
+        member.pools.add(extent);
+        let mut map = MapPage { regions: found.regions, ..MapPage::empty(id, part) };
+        for block in 0..BLOCKS_PER_EXTENT {
+            let frame = Frame { extent, block: block as u8 };
+            member.pools.occupy(frame);
+            match found.is_allocated(block) {
+                true => map.entries[block] = Entry::plain(member.unit_of(frame), found.checksums[block], 0),
+                false => member.pools.free(frame),
+            }
+        }
+        map
+    }
+
+    /// Entries that the live disk does not have any more go to the delta of a snapshot.
+    fn keep_entries(&mut self, (key, part): (u32, u32), snapshot: u32, entries: &[(u8, Entry)]) {
+        let component = &mut self.components[key];
+        let (index, id) = (component.member, component.record.id);
+        component.lineage.count(snapshot, entries.len() as i64);
+        let mut page = component.lineage.deltas_of(part).last().map(|one| one.page);
+        let mut entries = entries.iter().peekable();
+        while entries.peek().is_some() {
+            let table = &mut self.members[index].table;
+            let mut delta = match page {
+                Some(page) => table.delta(page).expect("its page is pinned").clone(),
+                None => DeltaPage::empty(id, part),
+            };
+            while let Some((block, entry)) = entries.peek() {
+                if !delta.put(snapshot, *block, *entry) {
+                    break;
+                }
+                entries.next();
+            }
+            let content = Content::Delta(Box::new(delta.clone()));
+            let number = match page {
+                Some(page) => {
+                    table.replace(page, content);
+                    page
+                }
+                None => {
+                    let page = table.take_page(content).expect("pages were had before blocks were written");
+                    table.name(page, (id, part));
+                    page
+                }
+            };
+            self.components[key].lineage.note_delta(number, &delta);
+            page = None;
+        }
+    }
+
+    /// A mapped part of which nothing is left, for the live disk or any snapshot, needs no page.
+    pub(super) fn drop_map_if_empty(&mut self, key: u32, part: u32) {
+        let index = self.components[key].member;
+        let Some(page) = self.index.page_of(key, part) else { return };
+        let has_deltas = !self.components[key].lineage.deltas_of(part).is_empty();
+        let is_used = has_deltas || self.index.of(key, part).is_some() || self.held.touches(key, part);
+        let member = &mut self.members[index];
+        let Some(map) = member.table.peek_map(page).filter(|_| !is_used) else { return };
+        if !map.entries.iter().all(|entry| entry.is_hole()) {
+            return;
+        }
+        let id = map.write_id();
+        member.table.give_page_back(page);
+        self.index.drop_page(key, part);
+        self.with_reservation(key, crate::component::Component::give_extent_back);
+        self.note_hole_of(key, part, id);
+    }
+
+    /// All that a component that is being deleted has in mapped parts is given back. False as long as a page must be read first.
+    pub(super) fn free_mapped_part(&mut self, key: u32, part: u32, page: u32, out: &mut Vec<Output>) -> bool {
+        let index = self.components[key].member;
+        let member = &mut self.members[index];
+        let mut pages = vec![page];
+        pages.extend(self.components[key].lineage.deltas_of(part).iter().map(|one| one.page));
+        if let Some(&page) = pages.iter().find(|page| member.table.content(**page).is_none()) {
+            self.need_page(index, page, crate::table::PageWaiter::Delete, out);
+            return false;
+        }
+        let mut entries: Vec<Entry> = member.table.peek_map(page).expect("it is in memory").entries.to_vec();
+        for &page in &pages[1..] {
+            let delta = member.table.peek_delta(page).expect("it is in memory").clone();
+            entries
+                .extend(delta.groups.iter().flat_map(|group| group.entries.iter().map(|(_, entry)| *entry)));
+            let empty = DeltaPage::empty(delta.component, delta.part);
+            self.components[key].lineage.note_delta(page, &empty);
+        }
+        pages.iter().for_each(|page| member.table.give_page_back(*page));
+        entries.into_iter().for_each(|entry| self.free_entry(index, entry));
+        self.index.drop_unplaced(key, part);
+        self.index.drop_page(key, part);
+        self.with_reservation(key, crate::component::Component::give_extent_back);
+        true
+    }
+
+    /// Puts a page of a chunk in memory whose copy does not verify: what it told counts as damaged.
+    pub(super) fn keep_unreadable_map(&mut self, index: u8, page: u32) {
+        let member = &mut self.members[index];
+        let Some((id, part)) = member.table.name_of(page) else {
+            return member.table.keep_damaged(page, Content::Empty);
+        };
+        let key = self.components.key_of(id);
+        let is_map = key.is_some_and(|key| self.index.page_of(key, part) == Some(page));
+        if is_map {
+            let regions = Descriptor::LOST.regions;
+            let entries = Box::new([Entry::LOST; BLOCKS_PER_EXTENT]);
+            let map = MapPage { component: id, part, through: 0, regions, entries };
+            return member.table.keep_damaged(page, Content::Map(Box::new(map)));
+        }
+        // Every snapshot that it told of sees blocks that nobody knows, until a later page tells of them.
+        let mut delta = DeltaPage::empty(id, part);
+        let lineage = key.map(|key| &mut self.components[key].lineage);
+        let refs = lineage.as_ref().map_or(&[][..], |lineage| lineage.deltas_of(part));
+        let newest = refs.iter().find(|one| one.page == page).and_then(|one| one.snapshots.last().copied());
+        if let (Some(newest), Some(lineage)) = (newest, lineage) {
+            (0..=u8::MAX)
+                .for_each(|block| assert!(delta.put(newest, block, Entry::LOST), "they fit one page"));
+            lineage.note_delta(page, &delta);
+        }
+        member.table.keep_damaged(page, Content::Delta(Box::new(delta)));
+    }
+
+    /// The greatest version of some blocks of a mapped part that its map page tells, if it is in memory.
+    pub(super) fn greatest_in_map(&self, index: u8, page: u32, blocks: &Range<u16>) -> WriteId {
+        let Some(map) = self.members[index].table.peek_map(page).filter(|_| !blocks.is_empty()) else {
+            return WriteId::default();
+        };
+        let of = |block: u16| usize::from(block) / BLOCKS_PER_REGION;
+        let regions = &map.regions[of(blocks.start)..=of(blocks.end - 1)];
+        let known = regions.iter().filter(|id| **id != Descriptor::LOST.write_id());
+        known.copied().max().unwrap_or_default()
+    }
+}
+
+/// Regions keep versions that nothing else tells.
+pub(super) fn raise(regions: &mut [WriteId; REGIONS_PER_EXTENT], raised: &[Raised]) {
+    for Raised { region, id, .. } in raised {
+        let version = &mut regions[usize::from(*region)];
+        *version = (*version).max(*id);
+    }
+}

@@ -1,0 +1,304 @@
+//! Snapshots of components: made, told in lists, and taken apart when they are deleted (docs/design/0044).
+
+use super::Group;
+use crate::format::FORMAT_PLAIN;
+use crate::format::batch::{Origin, Record};
+use crate::format::map::{Entry, SNAPSHOTS_MAX, SNAPSHOTS_PER_PAGE, SnapshotPage};
+use crate::io::{ComponentKey, GroupError, Op, Output};
+use crate::lineage::Snapshot;
+use crate::part_map::Placement;
+use crate::pools::Frame;
+use crate::rules::Rule;
+use crate::table::{Content, PageWaiter};
+use crate::work::{Change, Work, fail};
+use base::request::Buffers;
+use base::{ComponentId, RequestTag, WriteId};
+use std::collections::BTreeSet;
+
+/// Parts of which a deletion takes the delta apart in one step.
+const PARTS_PER_STEP: usize = 8;
+
+impl Group {
+    /// The numbers of a component's snapshots, ascending, without those that are being deleted.
+    pub fn snapshots(&self, component: ComponentKey) -> Vec<u32> {
+        let component = self.components.get(component.0);
+        let living = component.map_or(&[][..], |component| component.lineage.snapshots());
+        living.iter().filter(|one| !one.is_deleting && one.position.is_some()).map(|one| one.number).collect()
+    }
+
+    /// Whether the frames that are used are those that the pages of mapped parts name, if all of these are in memory and nothing is under way: for
+    /// those who check the group from outside.
+    pub fn frames_agree(&self) -> Option<bool> {
+        let mut is_equal = true;
+        for (index, member) in self.members.iter().filter(|(_, member)| member.is_in_service()) {
+            let mut named: BTreeSet<Frame> = BTreeSet::new();
+            let own = self.components.iter().filter(|(_, component)| component.member == index);
+            for (key, component) in own {
+                let mut from = 0;
+                while let Some((part, placement)) = self.index.first_placed(key, from..u32::MAX) {
+                    from = part + 1;
+                    if let Placement::Page(page) = placement {
+                        let map = member.table.peek_map(page)?;
+                        named.extend(map.entries.iter().filter_map(|entry| member.frame_at(entry.unit()?)));
+                    }
+                }
+                for (_, delta) in component.lineage.deltas() {
+                    let groups = member.table.peek_delta(delta.page)?.groups.iter();
+                    let entries = groups.flat_map(|group| group.entries.iter());
+                    named.extend(entries.filter_map(|(_, entry)| member.frame_at(entry.unit()?)));
+                }
+            }
+            is_equal &= named == member.pools.live_frames();
+        }
+        Some(is_equal)
+    }
+
+    pub(super) fn accept_snapshot(
+        &mut self,
+        change: Change,
+        number: u32,
+        out: &mut Vec<Output>,
+    ) -> Option<Work> {
+        let Change { op, component: key, id, origin, .. } = change;
+        let component = &self.components[key];
+        let (member, component_id) = (component.member, component.record.id);
+        let is_refused = self.log.format() == FORMAT_PLAIN
+            || number <= component.lineage.last_number()
+            || component.lineage.snapshots().len() >= SNAPSHOTS_MAX
+            || self.held.of_component(key).next().is_some();
+        if is_refused {
+            out.push(Output::Done { op, result: Err(GroupError::SnapshotRefused) });
+            return None;
+        }
+        // What the component's parts become by changes under way is part of it, and must be before it in the log. Its list needs a page.
+        let is_early = self.exclusive.holds_any_of(key)
+            || (self.buffer.gathers(component_id) && self.rules.hold(Rule::MarkBetweenBatches));
+        let wanted = list_pages(component.lineage.snapshots().len() + 1);
+        let missing = wanted.saturating_sub(component.lineage.list_pages.len());
+        if (self.members[member].table.free_page_count() as usize) < missing {
+            return self.seek_page(member, Work::Snapshot { change, number }, out);
+        }
+        if is_early || !self.has_guest_room(0) {
+            return Some(Work::Snapshot { change, number });
+        }
+        self.page_seekers.remove(&member);
+        for _ in 0..missing {
+            let page = self.members[member].table.take_page(Content::Empty).expect("there are enough");
+            self.components[key].lineage.list_pages.push(page);
+        }
+        let component = &self.components[key];
+        let tag = match origin {
+            Origin::Guest(tag) => tag,
+            Origin::Copy => RequestTag::default(),
+        };
+        let size = component.record.size;
+        let snapshot = Snapshot { number, position: None, id, size, is_deleting: false };
+        self.components[key].lineage.add(snapshot);
+        let record = Record::Snapshot { member, component: component_id, number, id, tag };
+        self.buffer.push(record, Some(op), Buffers::new());
+        None
+    }
+
+    /// Work waits for a page, unless the device has no space for any.
+    fn seek_page(&mut self, member: u8, work: Work, out: &mut Vec<Output>) -> Option<Work> {
+        self.refresh_space(member);
+        let state = &self.members[member];
+        if state.chunk.is_none() && state.space.unreserved() == 0 {
+            self.page_seekers.remove(&member);
+            fail(&work, GroupError::NoSpace, out);
+            return None;
+        }
+        self.page_seekers.insert(member);
+        Some(work)
+    }
+
+    pub(super) fn install_snapshot(
+        &mut self,
+        component: ComponentId,
+        (number, id): (u32, WriteId),
+        position: u64,
+    ) {
+        let Some(key) = self.components.key_of(component) else { return };
+        let size = self.components[key].record.size;
+        let lineage = &mut self.components[key].lineage;
+        if number > lineage.last_number() {
+            lineage.add(Snapshot { number, position: None, id, size, is_deleting: false });
+        }
+        if lineage.place(number, position) {
+            self.update_list(key);
+        }
+    }
+
+    pub(super) fn drop_snapshot(
+        &mut self,
+        op: Op,
+        component: ComponentKey,
+        number: u32,
+        out: &mut Vec<Output>,
+    ) {
+        if let Err(error) = self.check_component(component.0, 0) {
+            return out.push(Output::Done { op, result: Err(error) });
+        }
+        let found = &self.components[component.0];
+        if found.lineage.living(number).is_none_or(|one| one.position.is_none()) {
+            return out.push(Output::Done { op, result: Err(GroupError::NoSnapshot) });
+        }
+        let (member, component) = (found.member, found.record.id);
+        self.submit_record(Some(op), Record::SnapshotGone { member, component, number });
+    }
+
+    pub(super) fn install_snapshot_gone(&mut self, component: ComponentId, number: u32) {
+        let Some(key) = self.components.key_of(component) else { return };
+        if self.components[key].lineage.begin_deleting(number) {
+            self.dropping.insert(key);
+            self.update_list(key);
+        }
+    }
+
+    /// Writes the list of a component's snapshots to its pages; later, if a page is lacking.
+    pub(super) fn update_list(&mut self, key: u32) {
+        let component = &mut self.components[key];
+        let table = &mut self.members[component.member].table;
+        let records = component.lineage.records();
+        if component.lineage.last_stable() == 0 {
+            return;
+        }
+        // One that is asked for has its place there already.
+        let wanted = list_pages(component.lineage.snapshots().len());
+        while component.lineage.list_pages.len() < wanted {
+            match table.take_page(Content::Empty) {
+                Some(page) => component.lineage.list_pages.push(page),
+                None => {
+                    self.lists_due.insert(key);
+                    return;
+                }
+            }
+        }
+        while component.lineage.list_pages.len() > wanted {
+            table.give_page_back(component.lineage.list_pages.pop().expect("there are more"));
+        }
+        let chunks = records.chunks(SNAPSHOTS_PER_PAGE).chain(std::iter::repeat(&[][..]));
+        for (index, (&page, snapshots)) in component.lineage.list_pages.iter().zip(chunks).enumerate() {
+            let list = SnapshotPage {
+                component: component.record.id,
+                index: index as u32,
+                last_number: component.lineage.last_stable(),
+                snapshots: snapshots.to_vec(),
+            };
+            table.replace(page, Content::Snapshots(Box::new(list)));
+        }
+        self.lists_due.remove(&key);
+    }
+
+    /// Pages have come: lists that lacked one are written.
+    pub(super) fn update_due_lists(&mut self) {
+        for key in std::mem::take(&mut self.lists_due) {
+            if self.components.contains(key) {
+                self.update_list(key);
+            }
+        }
+    }
+
+    /// Whether the log must keep telling of snapshots whose list has no page.
+    pub(super) fn has_lists_due(&self) -> bool {
+        let is_there = |key: &u32| {
+            let component = self.components.get(*key);
+            component.is_some_and(|component| self.members[component.member].is_in_service())
+        };
+        self.lists_due.iter().any(is_there)
+    }
+
+    /// Whether something of a device waits for a page.
+    pub(super) fn wants_pages(&self, member: u8) -> bool {
+        let is_of = |key: &u32| self.components.get(*key).is_some_and(|component| component.member == member);
+        self.page_seekers.contains(&member) || self.lists_due.iter().any(is_of)
+    }
+
+    /// After a start, deletions of snapshots go on.
+    pub(super) fn go_on_dropping(&mut self) {
+        let has_deleting = |(_, component): &(u32, &crate::component::Component)| {
+            component.lineage.snapshots().iter().any(|one| one.is_deleting)
+        };
+        self.dropping = self.components.iter().filter(has_deleting).map(|(key, _)| key).collect();
+    }
+
+    /// Takes deltas of deleted snapshots apart, a few parts at a time.
+    pub(super) fn advance_snapshots(&mut self, out: &mut Vec<Output>) {
+        for key in self.dropping.clone() {
+            let in_service = self.components.get(key).is_some_and(|component| {
+                !component.record.is_deleting && self.members[component.member].is_in_service()
+            });
+            if !in_service {
+                self.dropping.remove(&key);
+                continue;
+            }
+            for _ in 0..PARTS_PER_STEP {
+                let Some(number) = self.components[key].lineage.deleting() else {
+                    self.dropping.remove(&key);
+                    break;
+                };
+                let Some(part) = self.components[key].lineage.first_with(number, 0) else {
+                    self.components[key].lineage.remove(number);
+                    self.update_list(key);
+                    continue;
+                };
+                if !self.take_apart(key, number, part, out) {
+                    break; // A page must be read first.
+                }
+            }
+        }
+    }
+
+    /// Takes what a part has in the delta of a snapshot: each entry goes to the next older snapshot, if that may see it, else it is freed
+    /// (docs/design/0044, rule 3). False, and nothing is done, as long as a page is not in memory.
+    fn take_apart(&mut self, key: u32, number: u32, part: u32, out: &mut Vec<Output>) -> bool {
+        let component = &self.components[key];
+        let (index, older) = (component.member, component.lineage.older(number));
+        let member = &mut self.members[index];
+        let pages: Vec<u32> = component.lineage.deltas_of(part).iter().map(|one| one.page).collect();
+        if let Some(&page) = pages.iter().find(|page| member.table.delta(**page).is_none()) {
+            self.need_page(index, page, PageWaiter::Delete, out);
+            return false;
+        }
+        let mut freed: Vec<Entry> = Vec::new();
+        for &page in &pages {
+            let mut delta = member.table.delta(page).expect("it is in memory").clone();
+            let taken = delta.take(number);
+            if taken.is_empty() {
+                continue;
+            }
+            self.components[key].lineage.count(number, -(taken.len() as i64));
+            for (block, entry) in taken {
+                let keeps = !self.rules.hold(Rule::MoveDeleted);
+                let is_known = |older: u32| {
+                    let has = |page: &u32| {
+                        let other = member.table.peek_delta(*page);
+                        other.is_some_and(|other| other.find(older, block).is_some())
+                    };
+                    delta.find(older, block).is_some()
+                        || pages.iter().filter(|other| **other != page).any(has)
+                };
+                match older.filter(|older| !is_known(*older) && !keeps) {
+                    Some(older) => {
+                        assert!(delta.put(older, block, entry), "it takes the place of what was taken");
+                        self.components[key].lineage.count(older, 1);
+                    }
+                    None => freed.push(entry),
+                }
+            }
+            self.components[key].lineage.note_delta(page, &delta);
+            match delta.groups.is_empty() {
+                true => member.table.give_page_back(page),
+                false => member.table.replace(page, Content::Delta(Box::new(delta))),
+            }
+        }
+        freed.into_iter().for_each(|entry| self.free_entry(index, entry));
+        self.drop_map_if_empty(key, part);
+        true
+    }
+}
+
+/// Pages that a list of so many snapshots takes.
+fn list_pages(snapshots: usize) -> usize {
+    snapshots.div_ceil(SNAPSHOTS_PER_PAGE).max(1)
+}

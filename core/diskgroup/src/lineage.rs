@@ -1,0 +1,206 @@
+//! The snapshots of one component, and which pages hold what they see beside the live parts (docs/design/0044).
+
+use crate::format::map::{DeltaPage, SnapshotRecord};
+use base::WriteId;
+use base::units::BLOCK_SIZE;
+use std::collections::BTreeMap;
+
+/// A snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    pub(crate) number: u32,
+    /// The log position of the batch with its record; `None` while that is not stable.
+    pub(crate) position: Option<u64>,
+    pub(crate) id: WriteId,
+    /// The component's size then.
+    pub(crate) size: u64,
+    /// Whether it is being taken apart.
+    pub(crate) is_deleting: bool,
+}
+
+/// A delta page of a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DeltaRef {
+    pub(crate) page: u32,
+    /// The snapshots that have entries there, ascending.
+    pub(crate) snapshots: Vec<u32>,
+}
+
+/// The snapshots of a component.
+#[derive(Debug, Default)]
+pub(crate) struct Lineage {
+    /// By ascending number, those that are being deleted among them.
+    snapshots: Vec<Snapshot>,
+    /// The greatest number that any of them ever had.
+    last_number: u32,
+    /// The same of those whose record is stable.
+    last_stable: u32,
+    /// The pages with the list of them.
+    pub(crate) list_pages: Vec<u32>,
+    /// By part: its delta pages.
+    deltas: BTreeMap<u32, Vec<DeltaRef>>,
+    /// Entries in them by snapshot.
+    sizes: BTreeMap<u32, u64>,
+}
+
+impl Lineage {
+    /// The snapshots, those that are being deleted among them.
+    pub(crate) fn snapshots(&self) -> &[Snapshot] {
+        &self.snapshots
+    }
+
+    /// The greatest number that any snapshot ever had.
+    pub(crate) fn last_number(&self) -> u32 {
+        self.last_number
+    }
+
+    /// The greatest number of one whose record is stable: what is on its way may not come.
+    pub(crate) fn last_stable(&self) -> u32 {
+        self.last_stable
+    }
+
+    /// Whether any snapshot is to be kept.
+    pub(crate) fn has_living(&self) -> bool {
+        self.snapshots.iter().any(|one| !one.is_deleting)
+    }
+
+    /// The snapshot with that number, unless it is being deleted.
+    pub(crate) fn living(&self, number: u32) -> Option<&Snapshot> {
+        self.snapshots.iter().find(|one| one.number == number && !one.is_deleting)
+    }
+
+    /// The newest snapshot whose record stands at or before that position of the log; 0: none.
+    pub(crate) fn born_at(&self, position: u64) -> u32 {
+        let is_before = |one: &&Snapshot| one.position.is_some_and(|at| at <= position);
+        self.snapshots.iter().rev().find(is_before).map_or(0, |one| one.number)
+    }
+
+    /// The newest snapshot to be kept that is no newer than `born`: the one that may see what a write replaces.
+    pub(crate) fn keeper(&self, born: u32) -> Option<u32> {
+        self.snapshots.iter().rev().find(|one| one.number <= born && !one.is_deleting).map(|one| one.number)
+    }
+
+    /// The next older snapshot, be it one that is being deleted.
+    pub(crate) fn older(&self, number: u32) -> Option<u32> {
+        self.snapshots.iter().rev().find(|one| one.number < number).map(|one| one.number)
+    }
+
+    /// A snapshot is asked for.
+    pub(crate) fn add(&mut self, snapshot: Snapshot) {
+        assert!(snapshot.number > self.last_number, "numbers of snapshots grow");
+        self.last_number = snapshot.number;
+        self.snapshots.push(snapshot);
+    }
+
+    /// The record of a snapshot is stable at that position. False if there is none, as it was deleted since.
+    pub(crate) fn place(&mut self, number: u32, position: u64) -> bool {
+        match self.snapshots.iter_mut().find(|one| one.number == number) {
+            Some(one) => {
+                one.position = Some(position);
+                self.last_stable = self.last_stable.max(number);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// A page with a part of the list was read. Pages come in any order.
+    pub(crate) fn recover(&mut self, page: u32, last_number: u32, records: &[SnapshotRecord]) {
+        self.list_pages.push(page);
+        self.last_number = self.last_number.max(last_number);
+        self.last_stable = self.last_number;
+        self.snapshots.extend(records.iter().map(|one| Snapshot {
+            number: one.number,
+            position: Some(one.position),
+            id: one.id,
+            size: one.size,
+            is_deleting: one.is_deleting,
+        }));
+        self.snapshots.sort_unstable_by_key(|one| one.number);
+    }
+
+    /// The stable snapshots as a list has them.
+    pub(crate) fn records(&self) -> Vec<SnapshotRecord> {
+        let record = |one: &Snapshot| {
+            let Snapshot { number, position, id, size, is_deleting } = *one;
+            Some(SnapshotRecord { number, is_deleting, position: position?, id, size })
+        };
+        self.snapshots.iter().filter_map(record).collect()
+    }
+
+    /// A snapshot is to be taken apart. False if there is none that is not already.
+    pub(crate) fn begin_deleting(&mut self, number: u32) -> bool {
+        let found = self.snapshots.iter_mut().find(|one| one.number == number && !one.is_deleting);
+        found.map(|one| one.is_deleting = true).is_some()
+    }
+
+    /// The first snapshot that is being taken apart.
+    pub(crate) fn deleting(&self) -> Option<u32> {
+        self.snapshots.iter().find(|one| one.is_deleting && one.position.is_some()).map(|one| one.number)
+    }
+
+    /// Nothing is left of a snapshot.
+    pub(crate) fn remove(&mut self, number: u32) {
+        self.snapshots.retain(|one| one.number != number);
+        self.sizes.remove(&number);
+    }
+
+    /// The delta pages of a part.
+    pub(crate) fn deltas_of(&self, part: u32) -> &[DeltaRef] {
+        self.deltas.get(&part).map_or(&[], Vec::as_slice)
+    }
+
+    /// All delta pages by part.
+    pub(crate) fn deltas(&self) -> impl Iterator<Item = (u32, &DeltaRef)> {
+        self.deltas.iter().flat_map(|(part, refs)| refs.iter().map(move |one| (*part, one)))
+    }
+
+    /// The delta pages of a part that a view of that snapshot may need: those with entries of it or of a later one.
+    pub(crate) fn seen_by(&self, part: u32, snapshot: u32) -> impl Iterator<Item = u32> {
+        let is_needed = move |one: &&DeltaRef| one.snapshots.last().is_some_and(|last| *last >= snapshot);
+        self.deltas_of(part).iter().filter(is_needed).map(|one| one.page)
+    }
+
+    /// The first part, from `from` on, of which a snapshot has entries.
+    pub(crate) fn first_with(&self, snapshot: u32, from: u32) -> Option<u32> {
+        let has = |refs: &Vec<DeltaRef>| refs.iter().any(|one| one.snapshots.contains(&snapshot));
+        self.deltas.range(from..).find(|(_, refs)| has(refs)).map(|(part, _)| *part)
+    }
+
+    /// A delta page holds this now; it may be new, or empty by now.
+    pub(crate) fn note_delta(&mut self, page: u32, content: &DeltaPage) {
+        let refs = self.deltas.entry(content.part).or_default();
+        let snapshots: Vec<u32> = content.groups.iter().map(|group| group.snapshot).collect();
+        match refs.iter().position(|one| one.page == page) {
+            Some(at) if snapshots.is_empty() => drop(refs.remove(at)),
+            Some(at) => refs[at].snapshots = snapshots,
+            None if snapshots.is_empty() => {}
+            None => refs.push(DeltaRef { page, snapshots }),
+        }
+        if refs.is_empty() {
+            self.deltas.remove(&content.part);
+        }
+    }
+
+    /// The snapshots that are not being deleted, with the bytes of blocks in their deltas.
+    pub(crate) fn sizes(&self) -> Vec<(u32, u64)> {
+        let living = self.snapshots.iter().filter(|one| !one.is_deleting);
+        let bytes = |number: u32| self.sizes.get(&number).map_or(0, |entries| entries * BLOCK_SIZE);
+        living.map(|one| (one.number, bytes(one.number))).collect()
+    }
+
+    /// Entries come to the delta of a snapshot, or leave it.
+    pub(crate) fn count(&mut self, snapshot: u32, more: i64) {
+        let size = self.sizes.entry(snapshot).or_default();
+        *size = size.checked_add_signed(more).expect("entries are counted as they come and go");
+    }
+
+    /// The component is being deleted: gives all its pages but map pages.
+    pub(crate) fn take_pages(&mut self) -> Vec<u32> {
+        let refs = std::mem::take(&mut self.deltas).into_values().flatten().map(|one| one.page);
+        let pages: Vec<u32> = refs.chain(std::mem::take(&mut self.list_pages)).collect();
+        self.snapshots.clear();
+        self.sizes.clear();
+        pages
+    }
+}

@@ -1,0 +1,287 @@
+//! Snapshots of the components of one host (docs/design/0044): made, read, and deleted beside the load, with an oracle that knows what each block of each may
+//! be. What a first read of a block finds is what all later reads must find, whatever was written, deleted or lost meanwhile.
+
+use crate::model::{Key, Value, joined_pieces, value_of};
+use crate::operation::Operation;
+use crate::world::World;
+use base::Random;
+use base::request::Piece;
+use base::units::BLOCK_SIZE;
+use diskgroup::format::{FORMAT_PLAIN, FORMAT_VERSION};
+use diskgroup::{GroupError, Input};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most snapshots of a component at a time.
+const LIVING_MAX: usize = 6;
+
+/// What is known of a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It is being made, or was when the host crashed.
+    Coming,
+    There,
+    /// It is being deleted, or was when the host crashed.
+    Going,
+}
+
+/// What each block of a snapshot may be; zeroes where nothing is said.
+#[derive(Debug)]
+struct View {
+    standing: Standing,
+    blocks: BTreeMap<(u32, u16), BTreeSet<Value>>,
+}
+
+/// The oracle.
+#[derive(Debug)]
+pub(crate) struct Snapshots {
+    random: Random,
+    /// By component and number.
+    views: BTreeMap<(u32, u32), View>,
+    /// The greatest number of each component.
+    last_numbers: BTreeMap<u32, u32>,
+    /// Reads of blocks of views, and of these the ones of a part that differs from the live one.
+    pub(crate) read_blocks: u64,
+}
+
+impl Snapshots {
+    pub(crate) fn new(random: Random) -> Snapshots {
+        Snapshots { random, views: BTreeMap::new(), last_numbers: BTreeMap::new(), read_blocks: 0 }
+    }
+
+    /// A component is gone.
+    pub(crate) fn forget_component(&mut self, component: u32) {
+        self.views.retain(|(of, _), _| *of != component);
+        self.last_numbers.remove(&component);
+    }
+
+    fn of(&self, component: u32) -> Vec<u32> {
+        let is_there = |(_, view): &(&(u32, u32), &View)| view.standing == Standing::There;
+        let all = self.views.range((component, 0)..(component + 1, 0)).filter(is_there);
+        all.map(|((_, number), _)| *number).collect()
+    }
+}
+
+/// An operation on a snapshot.
+#[derive(Debug)]
+pub(crate) enum OnSnapshot {
+    Make { component: u32, number: u32 },
+    Drop { component: u32, number: u32 },
+    Read { number: u32, first: Key, count: u16 },
+}
+
+impl OnSnapshot {
+    /// The component.
+    pub(crate) fn component(&self) -> u32 {
+        match self {
+            OnSnapshot::Make { component, .. } | OnSnapshot::Drop { component, .. } => *component,
+            OnSnapshot::Read { first, .. } => first.0,
+        }
+    }
+}
+
+impl World {
+    /// Whether the group of this life has snapshots.
+    fn has_snapshots(&self) -> bool {
+        self.features.snapshots && self.superblocks[0].format > FORMAT_PLAIN
+    }
+
+    /// Between two lives, a group of the plain format is converted now and then.
+    pub(crate) fn convert(&mut self) {
+        let is_plain = self.superblocks[0].format == FORMAT_PLAIN;
+        if self.features.snapshots && is_plain && self.snapshots.random.chance(2, 3) {
+            self.superblocks.iter_mut().for_each(|one| one.format = FORMAT_VERSION);
+            self.note("converted", u64::from(FORMAT_VERSION));
+        }
+    }
+
+    /// Begins an operation on a snapshot. False if another one is to begin.
+    pub(crate) fn begin_on_snapshot(&mut self) -> bool {
+        if !self.has_snapshots() || !self.snapshots.random.chance(1, 8) {
+            return false;
+        }
+        let live: Vec<u32> = self
+            .components
+            .range(..crate::holding::FIRST)
+            .filter(|(_, one)| one.key.is_some())
+            .map(|(number, _)| *number)
+            .collect();
+        if live.is_empty() {
+            return false;
+        }
+        let component = live[self.snapshots.random.below(live.len() as u64) as usize];
+        let there = self.snapshots.of(component);
+        match self.snapshots.random.below(8) {
+            0..2 if there.len() < LIVING_MAX => self.make_snapshot(component),
+            2 if !there.is_empty() => {
+                let number = there[self.snapshots.random.below(there.len() as u64) as usize];
+                self.drop_snapshot(component, number);
+            }
+            _ if there.is_empty() => return false,
+            _ => {
+                let number = there[self.snapshots.random.below(there.len() as u64) as usize];
+                let parts = u64::from(self.components[&component].parts);
+                let part = match self.snapshots.random.chance(1, 2) {
+                    true => 0,
+                    false => self.snapshots.random.below(parts) as u32,
+                };
+                let count = [1, 16, 256][self.snapshots.random.below(3) as usize];
+                let block = self.snapshots.random.below(257 - count) as u16;
+                self.read_view(number, (component, part, block), count as u16);
+            }
+        }
+        true
+    }
+
+    fn make_snapshot(&mut self, component: u32) {
+        let last = self.snapshots.last_numbers.entry(component).or_default();
+        // Numbers may be left out, as where an attempt failed on another host.
+        *last += 1 + self.snapshots.random.below(2) as u32;
+        let number = *last;
+        let blocks = self.model.possible(component);
+        self.snapshots.views.insert((component, number), View { standing: Standing::Coming, blocks });
+        let id = self.next_id();
+        self.ledger.begin_mark(self.components[&component].id, id);
+        let key = self.components[&component].key.expect("only live components are used");
+        let tag = crate::load::tag_of(id);
+        let operation = Operation::OnSnapshot(OnSnapshot::Make { component, number }, Some(id));
+        self.submit(operation, |op| Input::Snapshot { op, component: key, number, id, tag });
+    }
+
+    fn drop_snapshot(&mut self, component: u32, number: u32) {
+        let view = self.snapshots.views.get_mut(&(component, number)).expect("it is there");
+        view.standing = Standing::Going;
+        let key = self.components[&component].key.expect("only live components are used");
+        let operation = Operation::OnSnapshot(OnSnapshot::Drop { component, number }, None);
+        self.submit(operation, |op| Input::DropSnapshot { op, component: key, number });
+    }
+
+    fn read_view(&mut self, snapshot: u32, first: Key, count: u16) {
+        let (component, part, block) = first;
+        let key = self.components[&component].key.expect("only live components are used");
+        let operation = Operation::OnSnapshot(OnSnapshot::Read { number: snapshot, first, count }, None);
+        self.submit(operation, |op| Input::Read {
+            op,
+            component: key,
+            part,
+            layer: 0,
+            block,
+            count,
+            snapshot,
+            verify: true,
+        });
+    }
+
+    /// An operation on a snapshot was answered.
+    pub(crate) fn on_snapshot_done(&mut self, operation: &OnSnapshot, pieces: Option<&[Piece]>) {
+        match (operation, pieces) {
+            (OnSnapshot::Make { component, number }, None) => {
+                if let Some(view) = self.snapshots.views.get_mut(&(*component, *number)) {
+                    view.standing = Standing::There;
+                }
+            }
+            (OnSnapshot::Drop { component, number }, None) => {
+                self.snapshots.views.remove(&(*component, *number));
+            }
+            (OnSnapshot::Read { number, first, count }, Some(pieces)) => {
+                if let Err(why) = self.check_view(*number, *first, *count, pieces) {
+                    self.fail(why);
+                }
+            }
+            (other, _) => self.fail(format!("{other:?} was answered as something else")),
+        }
+    }
+
+    fn check_view(&mut self, number: u32, first: Key, count: u16, pieces: &[Piece]) -> Result<(), String> {
+        let bytes = joined_pieces(pieces);
+        let (component, part, block) = first;
+        // A view that is deleted meanwhile may still be read to its end.
+        let Some(view) = self.snapshots.views.get_mut(&(component, number)) else { return Ok(()) };
+        if bytes.len() != usize::from(count) * BLOCK_SIZE as usize {
+            return Err(format!("a read of {count} blocks of a snapshot brought {} bytes", bytes.len()));
+        }
+        for (bytes, block) in bytes.chunks_exact(BLOCK_SIZE as usize).zip(block..) {
+            let found = value_of(bytes)
+                .map_err(|why| format!("snapshot {number} of {component}, {part}/{block}: {why}"))?;
+            let allowed = view.blocks.entry((part, block)).or_insert_with(|| BTreeSet::from([0]));
+            if !allowed.contains(&found) {
+                return Err(format!(
+                    "block {part}/{block} of snapshot {number} of component {component} reads as {found:x}, \
+                     expected one of {allowed:x?}"
+                ));
+            }
+            *allowed = BTreeSet::from([found]);
+            self.snapshots.read_blocks += 1;
+        }
+        Ok(())
+    }
+
+    /// An operation on a snapshot failed.
+    pub(crate) fn on_snapshot_failed(&mut self, operation: &OnSnapshot, error: GroupError) {
+        let component = operation.component();
+        let is_gone = |number: &u32| {
+            let view = self.snapshots.views.get(&(component, *number));
+            view.is_none_or(|view| view.standing != Standing::There)
+        };
+        match (operation, error) {
+            (OnSnapshot::Read { number, .. }, GroupError::NoSnapshot) if is_gone(number) => {}
+            (OnSnapshot::Make { number, .. }, error) if error != GroupError::DeviceLost => {
+                self.snapshots.views.remove(&(component, *number));
+                self.check_error(component, error);
+            }
+            (_, error) => self.check_error(component, error),
+        }
+    }
+
+    /// After opening: a snapshot that was made is there, one that was deleted is not, and what was under way happened or not.
+    pub(crate) fn find_snapshots(&mut self) {
+        let group = self.group.as_ref().expect("a group is open");
+        let mut gone = Vec::new();
+        let mut wrong = None;
+        for ((component, number), view) in &mut self.snapshots.views {
+            let Some(found) = self.components.get(component) else {
+                gone.push((*component, *number));
+                continue;
+            };
+            let Some(key) = found.key else { continue };
+            let is_there = group.snapshots(key).contains(number);
+            match (view.standing, is_there) {
+                (_, true) => view.standing = Standing::There,
+                (Standing::Coming | Standing::Going, false) => gone.push((*component, *number)),
+                (Standing::There, false) if self.has_rot => gone.push((*component, *number)),
+                (Standing::There, false) => {
+                    wrong = Some(format!("snapshot {number} of component {component} is lost"));
+                }
+            }
+        }
+        gone.iter().for_each(|name| drop(self.snapshots.views.remove(name)));
+        if let Some(why) = wrong {
+            self.fail(why);
+        }
+    }
+
+    /// Every block of every snapshot must read as it may, and the frames that are used are those that pages name.
+    pub(crate) fn verify_snapshots(&mut self) -> Result<(), String> {
+        if !self.has_snapshots() {
+            return Ok(());
+        }
+        let names: Vec<(u32, u32)> = self.snapshots.views.keys().copied().collect();
+        for (component, number) in names {
+            let is_live = self.components.get(&component).is_some_and(|one| one.key.is_some());
+            let is_there = self.snapshots.of(component).contains(&number);
+            if !is_live || !is_there {
+                continue;
+            }
+            for part in 0..self.components[&component].parts {
+                self.read_view(number, (component, part, 0), 256);
+            }
+            self.settle()?;
+        }
+        let group = self.group.as_ref().expect("a group is open");
+        match group.frames_agree() {
+            Some(false) if !self.has_rot && !self.has_bad_sectors() => {
+                Err("frames are used that no page names, or named and not used".to_owned())
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
