@@ -1,6 +1,6 @@
 //! What a host tells of its devices and groups beside their records.
 
-use ::cluster::{DamagedDevice, DeviceReports};
+use ::cluster::{DamagedDevice, DeviceEncryption, DeviceReports, EncryptionReport};
 use engine::{DeviceState, HostState};
 
 /// What a host tells of its devices and groups beside their records.
@@ -11,6 +11,11 @@ pub fn reports_of(host: &HostState) -> DeviceReports {
     let has_capacity = |group| host.devices.iter().any(|device| device.group == group && device.is_capacity);
     let failed = logs.clone().filter_map(|log| Some((path(log), log.failure.clone()?)));
     let lone = logs.filter(|log| log.failure.is_none() && !has_capacity(log.group));
+    let encryption = |device: &DeviceState| DeviceEncryption {
+        name: path(device),
+        is_log: device.is_log && !device.is_capacity,
+        encryption: device.encryption,
+    };
     DeviceReports {
         damaged: damaged
             .map(|device| DamagedDevice {
@@ -22,5 +27,6 @@ pub fn reports_of(host: &HostState) -> DeviceReports {
             .collect(),
         lone_logs: lone.map(|log| (path(log), log.group.to_string())).collect(),
         failed_logs: failed.collect(),
+        encryption: EncryptionReport::of(host.devices.iter().map(encryption)),
     }
 }
