@@ -30,3 +30,33 @@ pub fn reports_of(host: &HostState) -> DeviceReports {
         encryption: EncryptionReport::of(host.devices.iter().map(encryption)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake;
+    use ::cluster::Encryption;
+    use base::{DeviceId, GroupId};
+    use engine::Command;
+
+    #[tokio::test]
+    async fn devices_that_are_not_encrypted_are_reported_log_devices_first() {
+        let (engine, fake) = fake::start();
+        let device = |id, path: &str, is_log, is_capacity| (DeviceId(id), path.into(), is_log, is_capacity);
+        let devices = vec![
+            device(1, "/dev/mapper/store1", false, true),
+            device(2, "/dev/sdb", false, true),
+            device(3, "/dev/sda", true, false),
+        ];
+        fake.lock().expect("no test panicked with it").groups.insert(GroupId(1), devices);
+        let host = engine.call(|answer| Command::Host { answer }).await.expect("it answers");
+        let none = Encryption::None;
+        let named = |name: &str, is_log| DeviceEncryption { name: name.to_owned(), is_log, encryption: none };
+        let expected = EncryptionReport {
+            encrypted: 1,
+            unencrypted: 2,
+            named: vec![named("/dev/sda", true), named("/dev/sdb", false)],
+        };
+        assert_eq!(reports_of(&host).encryption, expected);
+    }
+}
