@@ -6,6 +6,7 @@
 mod certificates;
 mod code;
 mod disks;
+mod encryption;
 mod finding;
 mod hosts;
 mod links;
@@ -35,6 +36,7 @@ pub fn findings(view: &View, around: &Surroundings<'_>) -> Vec<Finding> {
     hosts::find(view, around, &mut found);
     disks::find(view, around, &mut found);
     reports::find(view, &mut found);
+    encryption::find(view, &mut found);
     directory(around, &mut found);
     members(around, &mut found);
     provisioned::find(view, &mut found);

@@ -1,6 +1,8 @@
 //! A host in the directory.
 
 use crate::device::DeviceRecord;
+use crate::encryption::Encryption;
+use crate::limits::NAMED_MAX;
 use base::{DeviceId, HostId, Instant, NodeId};
 use placement::FaultDomain;
 use std::fmt;
@@ -81,6 +83,48 @@ pub struct DamagedDevice {
     pub read_errors: u64,
 }
 
+/// A device and its encryption at rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceEncryption {
+    /// Its path.
+    pub name: String,
+    /// Whether it is a log device without capacity.
+    pub is_log: bool,
+    /// Its encryption.
+    pub encryption: Encryption,
+}
+
+/// Encryption at rest of a host's devices. Devices of which it is not known are left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EncryptionReport {
+    /// Number of devices that are encrypted.
+    pub encrypted: u64,
+    /// Number of devices that are not, or only partly.
+    pub unencrypted: u64,
+    /// The first of these, partly encrypted ones first, then log devices; at most [`NAMED_MAX`].
+    pub named: Vec<DeviceEncryption>,
+}
+
+impl EncryptionReport {
+    /// The report of devices.
+    pub fn of(devices: impl Iterator<Item = DeviceEncryption>) -> EncryptionReport {
+        let mut report = EncryptionReport::default();
+        for device in devices {
+            match device.encryption.is_encrypted() {
+                None => {}
+                Some(true) => report.encrypted += 1,
+                Some(false) => {
+                    report.unencrypted += 1;
+                    report.named.push(device);
+                }
+            }
+        }
+        report.named.sort_by_key(|device| (device.encryption != Encryption::Partly, !device.is_log));
+        report.named.truncate(NAMED_MAX);
+        report
+    }
+}
+
 /// Reports of a host about its devices and groups that are in no record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeviceReports {
@@ -90,6 +134,8 @@ pub struct DeviceReports {
     pub lone_logs: Vec<(String, String)>,
     /// Log devices that are out of service, with their groups, and why.
     pub failed_logs: Vec<(String, String)>,
+    /// Encryption at rest of its devices.
+    pub encryption: EncryptionReport,
 }
 
 /// A host, as its heartbeats describe it. People set only name, fault domain and maintenance.

@@ -15,6 +15,7 @@ mod compliance;
 mod device;
 mod disk;
 mod domains;
+mod encryption;
 mod following;
 mod ground;
 mod health;
@@ -51,13 +52,17 @@ pub use disk::{
     Reason, StandIn, Transition,
 };
 pub use domains::{SharedDomain, shared_domains};
+pub use encryption::Encryption;
 pub use following::{Following, following};
 pub use ground::copied_and_left;
 pub use health::{
     Code, Directory, Finding, Group, Holder, Lifespan, Links, Provisioned, Severity, Silence, SilentMember,
     Subject, Surroundings, Turn, Watch, findings, is_about, silenced,
 };
-pub use host::{DamagedDevice, DeviceReports, HostRecord, Maintenance, Mode, NodeRecord};
+pub use host::{
+    DamagedDevice, DeviceEncryption, DeviceReports, EncryptionReport, HostRecord, Maintenance, Mode,
+    NodeRecord,
+};
 pub use levels::{Level, Levels, Raise, RecordLevels, TooEarly};
 pub use liveness::{Absence, Attendance, LinkReport, Liveness};
 pub use maintenance::{Assessment, Fate, Progress, Touched, assess, assess_device, emptying, progress};

@@ -305,6 +305,7 @@ fn device_table(devices: &[DeviceView]) -> String {
             format_bytes(free),
             format_bytes(device.reserved_bytes),
             device.component_count.to_string(),
+            device.encryption.clone(),
             device.damaged_blocks.to_string(),
             device.read_errors.to_string(),
             device
@@ -323,12 +324,13 @@ fn device_table(devices: &[DeviceView]) -> String {
         "free",
         "reserved",
         "components",
+        "encryption",
         "damaged",
         "read errors",
         "state",
         "id",
     ];
-    text::table(&headings, &[2, 3, 4, 5, 6, 7, 8], devices.iter().map(row).collect())
+    text::table(&headings, &[2, 3, 4, 5, 6, 8, 9], devices.iter().map(row).collect())
 }
 
 /// `status`.
@@ -420,4 +422,31 @@ fn status_text(host: &HostView) -> String {
         );
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A host of an earlier release tells nothing of encryption.
+    #[test]
+    fn the_table_of_devices_says_which_are_encrypted() {
+        let device = |path: &str| {
+            serde_json::json!({
+                "id": "d1", "path": path, "group": "g", "role": "capacity", "size": 1, "capacity_bytes": 1, "used_bytes": 0,
+                "reserved_bytes": 0, "component_count": 0, "component_count_max": 1, "failure": null, "damaged_blocks": 0,
+            })
+        };
+        let mut encrypted = device("/dev/mapper/store1");
+        encrypted["encryption"] = "luks2".into();
+        let devices: Vec<DeviceView> = [encrypted, device("/dev/sdb")]
+            .into_iter()
+            .map(|one| serde_json::from_value(one).expect("a device"))
+            .collect();
+        let table = device_table(&devices);
+        let line = |start: &str| table.lines().find(|line| line.contains(start)).expect("its row").to_owned();
+        assert!(line("COMPONENTS").contains("ENCRYPTION"), "{table}");
+        assert!(line("/dev/mapper/store1").contains("luks2"), "{table}");
+        assert!(line("/dev/sdb").contains("unknown"), "{table}");
+    }
 }

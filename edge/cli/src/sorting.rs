@@ -139,6 +139,7 @@ mod tests {
             leaving: None,
             busy_seconds: 0.0,
             requests: 0,
+            encryption: "luks2".to_owned(),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::events::EventLog;
 use crate::http::caller::Caller;
 use crate::http::doors::Doors;
 use crate::http::router;
+use ::cluster::Encryption;
 use api::Client;
 use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId};
 use engine::{
@@ -187,6 +188,10 @@ impl Fake {
             is_log: found.2,
             is_capacity: found.3,
             spins: false,
+            encryption: match found.1.starts_with("/dev/mapper") {
+                true => Encryption::Luks2,
+                false => Encryption::None,
+            },
             size: DEVICE_SIZE,
             capacity_bytes: if found.3 { DEVICE_SIZE } else { 0 },
             used_bytes: 0,

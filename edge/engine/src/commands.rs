@@ -477,6 +477,7 @@ impl Engine {
                     is_log: place == 0,
                     is_capacity: place > 0 || member.capacity_bytes > 0,
                     spins: device.open.rotates && !log_rotates,
+                    encryption: device.open.encryption,
                     size: device.open.superblock.size,
                     capacity_bytes: member.capacity_bytes,
                     used_bytes: member.used_bytes,

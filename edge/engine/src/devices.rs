@@ -3,10 +3,12 @@
 //! Blocking calls, made on a thread of their own. A device that holds anything foreign is formatted only by force, one of
 //! another cluster or of a newer format never.
 
+use crate::at_rest;
 use crate::command::{Create, GroupSpec};
 use crate::error::EngineError;
 use base::units::{BLOCK_SIZE, MIB, format_bytes};
 use base::{ClusterId, DeviceId, GroupId, HostId};
+use cluster::Encryption;
 use diskgroup::format::FormatError;
 use diskgroup::format::anchor::{Anchor, anchor_offset};
 use diskgroup::format::superblock::{Geometry, MEMBERS_MAX, SUPERBLOCK_SIZE, Superblock};
@@ -36,6 +38,22 @@ pub(crate) struct OpenDevice {
     pub(crate) fault: Option<String>,
     /// Whether it is a disk that spins, as the kernel says.
     pub(crate) rotates: bool,
+    /// Its encryption at rest.
+    pub(crate) encryption: Encryption,
+}
+
+impl OpenDevice {
+    /// A device that is there and can be used.
+    fn new(path: PathBuf, file: File, superblock: Superblock) -> OpenDevice {
+        let (rotates, encryption) = (rotates(&file), at_rest::encryption(&file));
+        OpenDevice { path, file: Some(file), superblock, fault: None, rotates, encryption }
+    }
+
+    /// A member of a group that is not there, and what was found in its place.
+    fn missing(path: PathBuf, superblock: Superblock, why: String) -> OpenDevice {
+        let encryption = Encryption::Unknown;
+        OpenDevice { path, file: None, superblock, fault: Some(why), rotates: false, encryption }
+    }
 }
 
 /// Whose devices are looked for, and what new ones become.
@@ -217,8 +235,7 @@ pub(crate) fn open_capacity(
         ..members[0].clone()
     };
     format_device(&candidate, &superblock)?;
-    let rotates = rotates(&candidate.file);
-    Ok(OpenDevice { path: candidate.path, file: Some(candidate.file), superblock, fault: None, rotates })
+    Ok(OpenDevice::new(candidate.path, candidate.file, superblock))
 }
 
 /// Writes the superblock, the copy that does not count first.
@@ -489,8 +506,7 @@ fn join_group(
         .into_iter()
         .filter_map(|one| {
             let superblock = one.found.ok()?;
-            let rotates = rotates(&one.file);
-            Some(OpenDevice { superblock, path: one.path, file: Some(one.file), fault: None, rotates })
+            Some(OpenDevice::new(one.path, one.file, superblock))
         })
         .collect();
     let group = open[0].superblock.group;
@@ -514,7 +530,7 @@ fn join_group(
                 && let Some(Gone { path, why, .. }) = gone.next() =>
             {
                 let superblock = Superblock::away(&truth, place as u8);
-                open.push(OpenDevice { path, file: None, superblock, fault: Some(why), rotates: false });
+                open.push(OpenDevice::missing(path, superblock, why));
             }
             0 => {
                 return Err(refused(format!(
@@ -661,13 +677,7 @@ fn format_group(
     for (candidate, superblock) in candidates.iter().zip(&plans).rev() {
         format_device(candidate, superblock)?;
     }
-    let open = |(one, superblock): (Candidate, Superblock)| OpenDevice {
-        path: one.path,
-        rotates: rotates(&one.file),
-        file: Some(one.file),
-        superblock,
-        fault: None,
-    };
+    let open = |(one, superblock): (Candidate, Superblock)| OpenDevice::new(one.path, one.file, superblock);
     Ok(candidates.into_iter().zip(plans).map(open).collect())
 }
 

@@ -4,6 +4,7 @@
 //! The control plane sends [`Command`]s; each carries the place for its answer. No answer means that the engine's
 //! thread is gone, which [`EngineHandle::call`] reports as [`EngineError::Stopped`].
 
+mod at_rest;
 mod attach;
 mod client;
 mod cluster;

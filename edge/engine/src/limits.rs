@@ -5,6 +5,9 @@ use std::time::Duration;
 /// How long a connection between two hosts may take from its first packet to the answer to its hello: two round trips of a
 /// bad network, and no longer than a host may be silent.
 pub const GREETING_WAIT: Duration = Duration::from_secs(1);
+/// Block devices below one device that are looked at for its encryption: more than LVM over RAID over partitions of a full host
+/// needs.
+pub const DEVICE_STACK_MAX: usize = 256;
 /// How long a connection waits for buffers before it looks again: most come back with a completion, which wakes it anyway.
 pub const BUFFERS_WAIT: Duration = Duration::from_millis(1);
 /// Connections with other hosts at once, both directions and those that do not greet: eight times what 64 hosts need.

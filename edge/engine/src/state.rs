@@ -3,6 +3,7 @@
 //! A host's engines are asked one by one. What each of them tells is made one here (`merged`).
 
 use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, NodeId};
+use cluster::Encryption;
 use node::OwnershipState;
 use replication::owner::OwnerState;
 use std::collections::BTreeMap;
@@ -85,6 +86,8 @@ pub struct DeviceState {
     pub is_capacity: bool,
     /// Whether it spins, and its log device does not.
     pub spins: bool,
+    /// Its encryption at rest, as it was when the device was opened.
+    pub encryption: Encryption,
     /// Its size in bytes.
     pub size: u64,
     /// Bytes that extents can take in all (zero for a mere log device).

@@ -47,6 +47,8 @@ pub enum Code {
     LogFailed,
     /// A disk group has a log device and no capacity device.
     GroupNoCapacity,
+    /// Some devices are encrypted at rest, and others are not.
+    EncryptionMixed,
     /// A device is being emptied, or is empty and can be taken out: it is slow or damages data, or somebody asked for it.
     DeviceLeaving,
     /// A device is nearly full.
@@ -128,7 +130,7 @@ impl fmt::Display for Group {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 39] = [
+    pub const ALL: [Code; 40] = [
         Code::DiskInaccessible,
         Code::DiskReduced,
         Code::DiskDeleting,
@@ -150,6 +152,7 @@ impl Code {
         Code::DeviceDamaged,
         Code::LogFailed,
         Code::GroupNoCapacity,
+        Code::EncryptionMixed,
         Code::DeviceLeaving,
         Code::SpaceLow,
         Code::SpaceAfterFailure,
@@ -194,6 +197,7 @@ impl Code {
             Code::DeviceDamaged => "device.damaged",
             Code::LogFailed => "log.failed",
             Code::GroupNoCapacity => "group.no_capacity",
+            Code::EncryptionMixed => "encryption.mixed",
             Code::DeviceLeaving => "device.leaving",
             Code::SpaceLow => "space.low",
             Code::SpaceAfterFailure => "space.after_failure",
@@ -250,6 +254,7 @@ impl Code {
             | Code::DeviceDamaged
             | Code::LogFailed
             | Code::GroupNoCapacity
+            | Code::EncryptionMixed
             | Code::DeviceLeaving
             | Code::DevicesNone => Group::Devices,
             Code::SpaceLow

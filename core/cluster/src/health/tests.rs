@@ -505,6 +505,67 @@ fn a_device_with_damaged_blocks_and_groups_that_store_nothing() {
     assert_eq!(severity(1, 1), Severity::Warning, "nobody has another copy");
 }
 
+fn encryption(host: u128, devices: &[(&str, bool, crate::Encryption)]) -> crate::EncryptionReport {
+    crate::EncryptionReport::of(devices.iter().map(|(name, is_log, encryption)| crate::DeviceEncryption {
+        name: format!("/dev/{name}{host}"),
+        is_log: *is_log,
+        encryption: *encryption,
+    }))
+}
+
+#[test]
+fn devices_that_are_not_encrypted_beside_others_that_are() {
+    use crate::Encryption::{Luks2, None as Bare, Partly};
+    let set = |view: &mut View, host: u128, devices: &[(&str, bool, crate::Encryption)]| {
+        view.host_mut(host).reports.encryption = encryption(host, devices);
+    };
+    let cause = "1 of 4 devices is not encrypted at rest, and any disk may have data there: /dev/log2 of h2 (log device); a log device";
+    check(Code::EncryptionMixed, cause, |view| {
+        set(view, 1, &[("log", true, Luks2), ("cap", false, Luks2)]);
+        set(view, 2, &[("cap", false, Luks2), ("log", true, Bare)]);
+    });
+    let cause = "8 of 9 devices are not encrypted at rest, and any disk may have data there: /dev/log3 of h3 (log device), \
+                 /dev/a1 of h1 (partly encrypted), /dev/a2 of h2, /dev/b2 of h2, and 4 more; a log";
+    check(Code::EncryptionMixed, cause, |view| {
+        set(view, 1, &[("a", false, Partly)]);
+        set(
+            view,
+            2,
+            &[
+                ("a", false, Bare),
+                ("b", false, Bare),
+                ("c", false, Bare),
+                ("d", false, Bare),
+                ("e", false, Bare),
+            ],
+        );
+        set(view, 3, &[("a", false, Bare), ("log", true, Bare), ("b", false, Luks2)]);
+    });
+    let cause = "2 of 2 devices are not encrypted at rest, and any disk may have data there: /dev/b1 of h1 (partly encrypted), /dev/a1";
+    check(Code::EncryptionMixed, cause, |view| set(view, 1, &[("a", false, Bare), ("b", false, Partly)]));
+}
+
+/// A cluster that is encrypted as a whole, or not at all, is what people decided; a host of an earlier release says nothing.
+#[test]
+fn encryption_that_is_the_same_everywhere_or_unknown_is_no_finding() {
+    use crate::Encryption::{Luks1, Luks2, None as Bare, Unknown};
+    for devices in [
+        [("a", true, Luks2), ("b", false, Luks2)],
+        [("a", true, Luks2), ("b", false, Luks1)],
+        [("a", true, Luks2), ("b", false, Unknown)],
+        [("a", true, Bare), ("b", false, Bare)],
+        [("a", true, Bare), ("b", false, Unknown)],
+        [("a", true, Unknown), ("b", false, Unknown)],
+    ] {
+        let mut view = well();
+        // Host 4 says nothing.
+        for host in 1..=3 {
+            view.host_mut(host).reports.encryption = encryption(host, &devices);
+        }
+        assert_eq!(find(&view, Directory::Reachable, &[NOW]), [], "{devices:?}");
+    }
+}
+
 #[test]
 fn clock_skew_and_mixed_versions() {
     check(Code::ClockSkew, "the clock of h1 is 3 s behind that of most hosts", |view| {

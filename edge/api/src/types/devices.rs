@@ -42,6 +42,15 @@ pub struct DeviceView {
     /// Requests that ended since then. The time for one of them does not grow with how many are under way at once.
     #[serde(default)]
     pub requests: u64,
+    /// Encryption at rest below the device: `none`, `partly`, `luks2`, `luks1`, `plain-dm-crypt`, `other` (another form of
+    /// dm-crypt, or several) or `unknown`. Drives that encrypt themselves are not seen.
+    #[serde(default = "unknown")]
+    pub encryption: String,
+}
+
+/// Of a host whose release tells nothing of it.
+fn unknown() -> String {
+    "unknown".to_owned()
 }
 
 /// The devices of all hosts that answer.

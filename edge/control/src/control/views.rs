@@ -399,6 +399,7 @@ pub(super) fn device_view(device: &DeviceState) -> DeviceView {
         leaving: None,
         busy_seconds: device.busy.as_secs_f64(),
         requests: device.requests,
+        encryption: device.encryption.to_string(),
     }
 }
 

@@ -4,7 +4,7 @@
 //! the alerts of `packaging/` rely on the names; `tests/system/monitoring.rs` holds them together.
 
 use crate::control::{Control, NamedLocal};
-use ::cluster::{Code, Holder};
+use ::cluster::{Code, Encryption, Holder};
 use api::types::{HealthView, HostSummary, HostView, LimitView, MoveView, RowChecksView};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -396,6 +396,11 @@ fn add_group(snapshot: &mut Snapshot, group: &api::types::GroupView) {
             ("device_components_max", "Components that it can hold", f64::from(device.component_count_max)),
         ] {
             snapshot.add(name, help, &labels, Value::Gauge(value));
+        }
+        // Absent where it is unknown: neither 0 nor 1 would be true.
+        if let Some(is_encrypted) = Encryption::read(&device.encryption).is_encrypted() {
+            let help = "Whether all data of the device is encrypted at rest, by dm-crypt below it";
+            snapshot.add("device_encrypted", help, &labels, Value::Gauge(f64::from(u8::from(is_encrypted))));
         }
         let help = "Blocks found damaged";
         snapshot.add("device_damaged_blocks", help, &labels, Value::Counter(device.damaged_blocks));

@@ -155,6 +155,32 @@ async fn metrics_can_be_scraped() {
     }
 }
 
+/// Whoever asks for devices learns which of them are encrypted at rest, and the document says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn devices_tell_of_their_encryption() {
+    let (client, _folder) = api().await;
+    let body = json!({"log": "/dev/mapper/store1", "capacity": ["/dev/sdb"]});
+    let (status, added) = ask(&client, "POST", "/api/v1/devices", Some(body)).await;
+    assert_eq!(status, 201, "{added}");
+    let (status, devices) = ask(&client, "GET", "/api/v1/devices", None).await;
+    assert_eq!(status, 200);
+    let of = |path: &str| {
+        let devices = devices.as_array().expect("devices");
+        devices.iter().find(|one| one["path"] == path).expect("it was added")["encryption"].clone()
+    };
+    assert_eq!((of("/dev/mapper/store1"), of("/dev/sdb")), (json!("luks2"), json!("none")));
+    let (_, text) = ask(&client, "GET", "/metrics", None).await;
+    let text = text.as_str().expect("text");
+    for (device, value) in [("/dev/mapper/store1", "1.0"), ("/dev/sdb", "0.0")] {
+        let start = format!("drystone_device_encrypted{{device=\"{device}\"");
+        let found = text.lines().find(|line| line.starts_with(&start));
+        assert!(found.is_some_and(|line| line.ends_with(value)), "{start} is not {value} in\n{text}");
+    }
+    let (_, document) = ask(&client, "GET", "/api/v1/openapi.json", None).await;
+    let described = &document["components"]["schemas"]["DeviceView"]["properties"]["encryption"];
+    assert!(described["description"].as_str().is_some_and(|text| text.contains("luks2")), "{described}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn histograms_and_top_have_figures() {
     let (client, _folder) = api().await;

@@ -1,4 +1,4 @@
-//! Devices that died and are replaced, in the words of the guide and beside a load that verifies.
+//! Devices that died and are replaced, and groups that are converted, in the words of the guide and beside a load that verifies.
 
 use super::cluster::{Cluster, SECONDS, assert_verified, verified_load};
 use super::host::{Shape, Site};
@@ -9,19 +9,21 @@ use serde_json::Value;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-const GUIDE: &str = include_str!("../../../../docs/guide/operating.md");
+const OPERATING: &str = include_str!("../../../../docs/guide/operating.md");
+const INSTALLING: &str = include_str!("../../../../docs/guide/installing.md");
 /// How the guide calls the devices.
 const CAPACITY: &str = "/dev/disk/by-id/nvme-two";
 const NEW_CAPACITY: &str = "/dev/disk/by-id/nvme-four";
 const LOG: &str = "/dev/disk/by-id/nvme-one";
 const NEW_LOG: &str = "/dev/disk/by-id/nvme-five";
 
-/// The blocks of commands below "A device died", without what is said beside them.
-fn blocks() -> Vec<Vec<String>> {
-    let below = GUIDE.lines().skip_while(|line| *line != "## A device died").skip(1);
+/// The blocks of commands below a heading, up to the next one of the same depth, without what is said beside them.
+fn blocks(guide: &str, heading: &str) -> Vec<Vec<String>> {
+    let mark = heading.split_inclusive(' ').next().expect("a mark");
+    let below = guide.lines().skip_while(|line| *line != heading).skip(1);
     let mut blocks: Vec<Vec<String>> = Vec::new();
     let mut is_typed = false;
-    for line in below.take_while(|line| !line.starts_with("## ")) {
+    for line in below.take_while(|line| !line.starts_with(mark)) {
         if line.starts_with("```") {
             is_typed = line == "```sh";
             blocks.extend(is_typed.then(Vec::new));
@@ -45,7 +47,7 @@ fn words(line: &str, devices: &[(&str, &Path)]) -> Vec<String> {
 
 /// The guide has three blocks: for a capacity device, for one that was used before, and for a log device.
 fn guide() -> [Vec<String>; 3] {
-    let blocks = blocks();
+    let blocks = blocks(OPERATING, "## A device died");
     blocks.try_into().unwrap_or_else(|blocks| panic!("the guide has other blocks: {blocks:#?}"))
 }
 
@@ -162,6 +164,56 @@ fn devices_of_a_host_of_a_cluster_are_replaced_by_the_words_of_the_guide_under_l
     run("qemu-img", &["compare", "-f", "raw", "-F", "raw", &a, &b]);
     let devices = devices();
     assert!(devices.as_array().expect("devices").iter().all(|one| one["failure"].is_null()), "{devices}");
+}
+
+/// A file with noise at its beginning, as a new mapping of dm-crypt looks.
+fn noise(path: &Path, size: u64) {
+    sparse_file(path, size);
+    let file = File::options().write(true).open(path).expect("it is there");
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0xa5; 8192], 4096).expect("it is written");
+}
+
+/// How a host gets encrypted devices: its group is emptied, taken out and made anew while guests run. The mappings are files here.
+#[test]
+fn a_group_is_converted_by_the_words_of_the_guide_under_load() {
+    let convert = blocks(INSTALLING, "### Converting a host that has data").swap_remove(0);
+    let add = blocks(INSTALLING, "### Adding the devices to Drystone").swap_remove(0);
+    let cluster = Cluster::start(3);
+    let holders = cluster.mirrored("web", "64MiB");
+    let (user, victim) = (holders[0].as_str(), holders[1].as_str());
+    let config = cluster.path(victim).join("host.toml");
+    let devices = || cluster.json(victim, &["device", "list"]);
+    let load = verified_load(&cluster.uri(user, "web"), 20);
+    let (log, capacity) = (of_role(&devices(), "log"), of_role(&devices(), "capacity"));
+    let is_empty = |device: &Value| {
+        device["role"] == "log" || device["leaving"].as_str().is_some_and(|text| text.starts_with("empty"))
+    };
+    for line in &convert {
+        type_at(&cluster, victim, std::slice::from_ref(line), &[(LOG, &log), (CAPACITY, &capacity)]);
+        if line == "drystone device list" {
+            wait_for("all of them are empty", SECONDS, || {
+                devices().as_array().expect("devices").iter().all(is_empty).then_some(())
+            });
+        }
+    }
+    assert_eq!(devices().as_array().map(Vec::len), Some(0), "the group is gone");
+    let stores = ["store1", "store2", "store3"].map(|name| log.with_file_name(name));
+    stores.iter().for_each(|store| noise(store, 1 << 30));
+    let mappings = ["/dev/mapper/store1", "/dev/mapper/store2", "/dev/mapper/store3"];
+    let own: Vec<(&str, &Path)> = mappings.into_iter().zip(stores.iter().map(PathBuf::as_path)).collect();
+    let bare: Vec<String> = words(&add[0], &own).into_iter().filter(|word| word != "--force").collect();
+    let refused = cluster.cli(victim, &bare.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(!refused.status.success() && said(&refused).contains("--force"), "{}", said(&refused));
+    type_at(&cluster, victim, &add, &own);
+    replace_in(&config, &log, &stores[0]);
+    replace_in(&config, &capacity, &stores[1]);
+    assert_eq!(devices().as_array().map(Vec::len), Some(3));
+    assert_verified(load);
+    type_at(&cluster, victim, &["systemctl restart drystone".to_owned()], &[]);
+    cluster.wait_until_whole(user, "web");
+    let devices = devices();
+    let devices = devices.as_array().expect("devices");
+    assert!(devices.len() == 3 && devices.iter().all(|one| one["failure"].is_null()), "{devices:?}");
 }
 
 /// The disks of a host alone, by the capacity device that each stands on.

@@ -55,7 +55,13 @@ fn lists_have_all_hosts_and_the_order_that_is_asked_for() {
             all["hosts"][index]["devices"].as_array().is_some_and(|devices| !devices.is_empty()),
             "{all}"
         );
+        // Files of a test stand on whatever the machine has; all of one host stand on the same.
+        let devices = all["hosts"][index]["devices"].as_array().expect("devices");
+        assert!(devices.iter().all(|device| device["encryption"].is_string()), "{all}");
+        assert!(devices.iter().all(|device| device["encryption"] == devices[0]["encryption"]), "{all}");
     }
+    let health = cluster.cli("a", &["--json", "health"]);
+    assert!(!said(&health).contains("encryption.mixed"), "{}", said(&health));
     let status = cluster.json("c", &["status"]);
     let hosts = status["space"]["hosts"].as_array().expect("hosts");
     let sum: u64 = hosts.iter().map(|host| host["components_bytes"].as_u64().expect("bytes")).sum();

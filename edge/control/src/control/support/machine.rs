@@ -30,7 +30,7 @@ const FILES: [(&str, &str); 20] = [
 ];
 
 /// What is read of every block device below `/sys/block`.
-const OF_DEVICES: [&str; 9] = [
+const OF_DEVICES: [&str; 11] = [
     "size",
     "device/model",
     "queue/rotational",
@@ -40,6 +40,9 @@ const OF_DEVICES: [&str; 9] = [
     "queue/physical_block_size",
     "queue/write_cache",
     "queue/discard_max_bytes",
+    // Of a device of dm-crypt: its form, and the id of its header; no key.
+    "dm/name",
+    "dm/uuid",
 ];
 
 /// The files that could be read, by the paths that they get.
@@ -61,6 +64,13 @@ fn block_devices() -> String {
             if let Ok(value) = std::fs::read_to_string(folder.join(what)) {
                 text += &format!("{name} {what}: {}\n", value.trim());
             }
+        }
+        let below = std::fs::read_dir(folder.join("slaves")).into_iter().flatten().flatten();
+        let mut below: Vec<String> =
+            below.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        below.sort();
+        if !below.is_empty() {
+            text += &format!("{name} slaves: {}\n", below.join(" "));
         }
     }
     text

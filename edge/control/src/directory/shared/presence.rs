@@ -3,7 +3,7 @@
 //! A heartbeat is no transaction: it is not stable, wakes no watch, and costs the directory no write. Its answer tells the
 //! directory's clock, by which all hosts count, and what every other host told last.
 
-use ::cluster::{DamagedDevice, DeviceReports};
+use ::cluster::{DamagedDevice, DeviceEncryption, DeviceReports, Encryption, EncryptionReport};
 use api::types::ReplicationView;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,22 +40,40 @@ pub struct DeviceBeat {
     /// Log devices out of service, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     failed_logs: Vec<(String, String)>,
+    /// Number of devices that are encrypted at rest.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    encrypted: u64,
+    /// Number of devices that are not, or partly.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    unencrypted: u64,
+    /// Some of these: path, whether it is a log device, encryption.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unencrypted_named: Vec<(String, bool, String)>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl DeviceBeat {
     fn is_empty(&self) -> bool {
-        self.damaged.is_empty() && self.lone_logs.is_empty() && self.failed_logs.is_empty()
+        *self == DeviceBeat::default()
     }
 
     /// For a heartbeat.
     pub fn of(reports: &DeviceReports) -> DeviceBeat {
-        let damaged = reports.damaged.iter();
+        let (damaged, named) = (reports.damaged.iter(), reports.encryption.named.iter());
         DeviceBeat {
             damaged: damaged
                 .map(|one| (one.id.to_string(), one.name.clone(), one.damaged_blocks, one.read_errors))
                 .collect(),
             lone_logs: reports.lone_logs.clone(),
             failed_logs: reports.failed_logs.clone(),
+            encrypted: reports.encryption.encrypted,
+            unencrypted: reports.encryption.unencrypted,
+            unencrypted_named: named
+                .map(|one| (one.name.clone(), one.is_log, one.encryption.as_str().to_owned()))
+                .collect(),
         }
     }
 
@@ -65,10 +83,20 @@ impl DeviceBeat {
             let (name, damaged_blocks, read_errors) = (name.clone(), *damaged, *unread);
             Some(DamagedDevice { id: id.parse().ok()?, name, damaged_blocks, read_errors })
         };
+        let named = |(name, is_log, encryption): &(String, bool, String)| DeviceEncryption {
+            name: name.clone(),
+            is_log: *is_log,
+            encryption: Encryption::read(encryption),
+        };
         DeviceReports {
             damaged: self.damaged.iter().filter_map(device).collect(),
             lone_logs: self.lone_logs.clone(),
             failed_logs: self.failed_logs.clone(),
+            encryption: EncryptionReport {
+                encrypted: self.encrypted,
+                unencrypted: self.unencrypted,
+                named: self.unencrypted_named.iter().map(named).collect(),
+            },
         }
     }
 }
@@ -130,4 +158,36 @@ impl Presence {
 pub fn now_ns() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
     u64::try_from(now).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_host_tells_of_its_devices_arrives_as_it_was() {
+        let device =
+            |name: &str, is_log, encryption| DeviceEncryption { name: name.to_owned(), is_log, encryption };
+        let devices = [
+            device("/dev/mapper/store1", false, Encryption::Luks2),
+            device("/dev/sdb", true, Encryption::None),
+            device("/dev/md0", false, Encryption::Partly),
+            device("/dev/zd0", false, Encryption::Unknown),
+        ];
+        let encryption = EncryptionReport::of(devices.into_iter());
+        assert_eq!((encryption.encrypted, encryption.unencrypted), (1, 2));
+        let reports = DeviceReports { encryption, ..DeviceReports::default() };
+        let told = serde_json::to_string(&DeviceBeat::of(&reports)).expect("it is plain");
+        let read: DeviceBeat = serde_json::from_str(&told).expect("it is a heartbeat");
+        assert_eq!(read.read(), reports);
+        assert!(!read.is_empty());
+    }
+
+    #[test]
+    fn a_heartbeat_of_an_earlier_release_says_nothing_of_encryption() {
+        let read: DeviceBeat =
+            serde_json::from_str(r#"{"lone_logs":[["/dev/sda","g7"]]}"#).expect("it is read");
+        assert_eq!(read.read().encryption, EncryptionReport::default());
+        assert_eq!(serde_json::to_string(&DeviceBeat::default()).expect("it is plain"), "{}");
+    }
 }
