@@ -15,6 +15,8 @@ const RENEWALS: u64 = 0x0e8e_8a10_0000;
 const BAD_SECTORS: u64 = 0x0bad_5ec7_0000;
 /// See `HELD_BACK`.
 const HOLDING: u64 = 0x0401_d1e5_0000;
+/// See `HELD_BACK`.
+const ZEROES: u64 = 0x02e4_0e5b_0000;
 /// Layers hold blocks in one of so many seeds.
 const HOLDING_SEEDS: u64 = 5;
 
@@ -36,6 +38,8 @@ pub struct Features {
     pub busy: bool,
     /// Components hold blocks in layers beside their content.
     pub holding: bool,
+    /// Some of what is written are zeroes, and blocks that have their checksum.
+    pub zeroes: bool,
 }
 
 /// Where features take their choices from while a run goes on.
@@ -44,6 +48,7 @@ pub(crate) struct Streams {
     pub(crate) renewals: Random,
     pub(crate) computing: Random,
     pub(crate) holding: Random,
+    pub(crate) zeroes: Random,
 }
 
 impl Features {
@@ -56,6 +61,7 @@ impl Features {
         let mut bad_sectors = Random::new(seed ^ BAD_SECTORS);
         let (busy, computing) = computing::draw(seed);
         let mut holding = Random::new(seed ^ HOLDING);
+        let mut zeroes = Random::new(seed ^ ZEROES);
         let features = Features {
             held_back: Random::new(seed ^ HELD_BACK).chance(1, 4),
             bad_sectors: bad_sectors.chance(1, 4),
@@ -63,14 +69,18 @@ impl Features {
             renewals: true,
             busy,
             holding: holding.chance(1, HOLDING_SEEDS),
+            zeroes: zeroes.chance(1, 4),
         };
-        (features, Streams { bad_sectors, renewals: Random::new(seed ^ RENEWALS), computing, holding })
+        (
+            features,
+            Streams { bad_sectors, renewals: Random::new(seed ^ RENEWALS), computing, holding, zeroes },
+        )
     }
 }
 
 impl fmt::Display for Features {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Features { held_back, bad_sectors, bad_pages, renewals, busy, holding } = *self;
+        let Features { held_back, bad_sectors, bad_pages, renewals, busy, holding, zeroes } = *self;
         let all = [
             ("held-back", held_back),
             ("bad-sectors", bad_sectors),
@@ -78,6 +88,7 @@ impl fmt::Display for Features {
             ("renewals", renewals),
             ("busy", busy),
             ("holding", holding),
+            ("zeroes", zeroes),
         ];
         let names: Vec<&str> = all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect();
         match names.is_empty() {
@@ -101,6 +112,7 @@ impl FromStr for Features {
                 "renewals" => features.renewals = true,
                 "busy" => features.busy = true,
                 "holding" => features.holding = true,
+                "zeroes" => features.zeroes = true,
                 other => return Err(format!("one host has no feature `{other}`")),
             }
         }

@@ -20,6 +20,7 @@ pub mod overload;
 mod renewal;
 pub mod scale;
 pub mod world;
+mod zeroes;
 
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use crate::holding::Holdings;
 use crate::ledger::Ledger;
 use crate::model::{Key, Model, joined_pieces, value_of};
 use crate::operation::Operation;
+use crate::zeroes::Zeroes;
 use base::checksum::crc32c;
 use base::request::Piece;
 use base::units::BLOCK_SIZE;
@@ -113,6 +114,7 @@ pub struct World {
     pub(crate) model: Model,
     pub(crate) ledger: Ledger,
     pub(crate) holdings: Holdings,
+    pub(crate) zeroes: Zeroes,
     pub(crate) components: BTreeMap<u32, Component>,
     pub(crate) next_component: u32,
     pub(crate) operations: BTreeMap<u64, Operation>,
@@ -204,6 +206,7 @@ impl World {
             model: Model::default(),
             ledger: Ledger::default(),
             holdings: Holdings::new(streams.holding),
+            zeroes: Zeroes::new(features.zeroes.then_some(streams.zeroes)),
             components: BTreeMap::new(),
             next_component: 1,
             operations: BTreeMap::new(),
