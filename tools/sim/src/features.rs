@@ -38,7 +38,7 @@ pub struct Features {
     pub busy: bool,
     /// Components hold blocks in layers beside their content.
     pub holding: bool,
-    /// Some of what is written are zeroes, and blocks that have their checksum.
+    /// Some of what is written are zeroes.
     pub zeroes: bool,
 }
 

@@ -206,7 +206,7 @@ impl World {
             model: Model::default(),
             ledger: Ledger::default(),
             holdings: Holdings::new(streams.holding),
-            zeroes: Zeroes::new(features.zeroes.then_some(streams.zeroes)),
+            zeroes: Zeroes::without_impostors(features.zeroes.then_some(streams.zeroes)),
             components: BTreeMap::new(),
             next_component: 1,
             operations: BTreeMap::new(),
