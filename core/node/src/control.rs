@@ -70,7 +70,6 @@ impl Node {
             id: disk.spec.id,
             outstanding: disk.outstanding,
             limits: disk.pace.figures(self.now),
-            zero_bytes_trimmed: disk.zero_bytes_trimmed,
             statistics_version: disk.statistics_version,
         }
     }
