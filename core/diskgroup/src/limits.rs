@@ -54,6 +54,12 @@ pub fn held_blocks_with_rows_max(log_blocks: u64) -> u64 {
     log_blocks / 8 * 3
 }
 
+/// Log blocks that held changes may take together with those that a take-over rolls forward: half. What is held undecided is decided only
+/// once they are there, so they must not wait for its room.
+pub fn held_blocks_with_rolls_max(log_blocks: u64) -> u64 {
+    log_blocks / 2
+}
+
 /// Held blocks that are written again in one batch at most: what waits for them is short, and so is what is lost at the end of the
 /// ring, where a batch does not wrap. Their records fit one header block.
 pub const CARRIED_BLOCKS_MAX: usize = 64;

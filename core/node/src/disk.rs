@@ -25,6 +25,8 @@ pub(crate) struct Disk {
     pub(crate) mover: Option<Box<Mover>>,
     /// What all owners here moved of it.
     pub(crate) progress: Progress,
+    /// Bytes of zeroes in writes that this node, as its owner, has turned into trims.
+    pub(crate) zero_bytes_trimmed: u64,
     /// Grows with every recorded value.
     pub(crate) statistics_version: u64,
 }
@@ -41,6 +43,7 @@ impl Disk {
             changes: Changes::default(),
             mover: None,
             progress: Progress::default(),
+            zero_bytes_trimmed: 0,
             statistics_version: 0,
         }
     }

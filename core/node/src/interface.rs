@@ -122,6 +122,8 @@ pub struct OwnershipState {
     pub promised: Option<(ComponentId, u32)>,
     /// What the limits of the disk do here.
     pub limits: LimitFigures,
+    /// Bytes of zeroes in writes that this node, as the owner, has turned into trims since it opened the disk.
+    pub zero_bytes_trimmed: u64,
     /// The progress of its move into another layout, if it moves and its owner is on this node.
     pub moving: Option<MoveState>,
 }

@@ -24,6 +24,7 @@ mod request;
 mod runs;
 mod shares;
 mod tail;
+mod zeroes;
 
 pub use interface::{
     Course, DiskActivity, DiskKey, DiskSpec, FabricOutput, FabricSettings, FoundDisk, GroupKey, LinkState,

@@ -1,5 +1,6 @@
 //! Every bound of a node, with its reason.
 
+use base::units::BLOCKS_PER_REGION;
 use std::time::Duration;
 
 /// Groups of one node: a host has at most five disk groups in vSAN; their number is a byte in the executor's tags.
@@ -140,6 +141,10 @@ pub const MOVE_SLICE_BYTES_MAX: u64 = 4 << 20;
 
 /// Bytes of a disk that are trimmed behind a boundary at once.
 pub const MOVE_TRIM_BYTES: u64 = 64 << 20;
+
+/// Blocks of zeroes in a row that are trimmed where the rest of a piece is data: a region, for which a change of its own is worth
+/// its record in the log and its message to each component. No piece becomes more than 31 changes.
+pub const ZERO_RUN_BLOCKS_MIN: usize = BLOCKS_PER_REGION;
 
 /// How long a move waits that did not go on.
 pub const MOVE_RETRY: Duration = Duration::from_secs(1);

@@ -177,6 +177,7 @@ impl Ownership {
             held: self.held.len(),
             promised: self.older_than(),
             limits,
+            zero_bytes_trimmed: 0, // The disk has it.
             moving,
         }
     }

@@ -11,7 +11,8 @@ use crate::interface::{FabricOutput, Output, Trouble};
 use crate::node::Node;
 use crate::pace::{Admission, Cost, congestion_delay};
 use crate::pieces;
-use crate::range::{Aim, Stretch, change_of, checksums, edges_of, range_of, stretches};
+use crate::range::{Aim, Stretch, change_of, edges_of, range_of, stretches};
+use crate::zeroes::{Zeroes, changes_of_write};
 use base::request::{Buffers, Outcome, Pieces, Reply, Request, RequestError, cut};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB, SECTOR_SIZE};
 use base::{Buffer, RequestTag};
@@ -502,8 +503,10 @@ impl Node {
         whole.chain((rest > 0).then(|| self.zeroes.slice(0, rest))).collect()
     }
 
+    /// Hands whole blocks to the owner; those that are zero become trims where the guest does not want to keep their space.
     fn write_range(&mut self, key: u32, offset: u64, data: &Buffers) {
         let disk = self.requests[key as usize].disk;
+        let zeroes = self.zeroes_of(key);
         let len = pieces::len(data);
         for range in self.still_to_do(key, offset..offset + len) {
             let len = range.end - range.start;
@@ -511,10 +514,20 @@ impl Node {
             self.note_followers(key, range.clone(), Some(&data));
             for span in self.stretches(disk, range.start, len, Aim::Change) {
                 let data = cut(&data, (span.disk_offset - range.start) as usize, span.len as usize);
-                let checksums = checksums(&data);
-                self.change_by_owner(key, span, owner::Payload::Write { data, checksums });
+                for (stretch, payload) in changes_of_write(&self.disks[disk].spec.layout, span, data, zeroes)
+                {
+                    if let owner::Payload::Trim { .. } = payload {
+                        self.disks[disk].zero_bytes_trimmed += stretch.len;
+                    }
+                    self.change_by_owner(key, stretch, payload);
+                }
             }
         }
+    }
+
+    /// What becomes of blocks of zeroes that a request writes.
+    pub(crate) fn zeroes_of(&self, key: u32) -> Zeroes {
+        Zeroes::of(&self.requests[key as usize].request, self.fabric.settings.rules)
     }
 
     fn trim_range(&mut self, key: u32, offset: u64, len: u64) {

@@ -13,6 +13,8 @@ use replication::owner::Committed;
 use replication::{Ceiling, Member, Role, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
+mod zeroes;
+
 const LOG_SIZE: u64 = 16 * MIB;
 
 /// A node whose device requests are carried out at once, on memory.

@@ -142,11 +142,13 @@ pub enum Rule {
     /// A request that waits when its session ends (for a limit, for congestion or for an owner) is dropped and never begun: its
     /// guest may have been started elsewhere meanwhile (design 0043).
     BeginNothingAbandoned,
+    /// A block that a guest writes is trimmed only once its bytes were compared with zeroes, whatever its checksum (design 0045).
+    CompareZeroes,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 66] = [
+    pub const ALL: [Rule; 67] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -185,6 +187,7 @@ impl Rule {
         Rule::ReadBlockByBlock,
         Rule::CopyBlockByBlock,
         Rule::BeginNothingAbandoned,
+        Rule::CompareZeroes,
         Rule::SpareRestartedProcesses,
         Rule::TakeOutStuck,
         Rule::AskBeforeTakingOut,

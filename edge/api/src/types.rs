@@ -223,6 +223,9 @@ pub struct ReplicationView {
     /// Blocks of parity that were made to count such writes, since it began.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub folded_blocks: u64,
+    /// Bytes of zeroes in guests' writes that became trims at its host, since that opened the disk.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub zero_bytes_trimmed: u64,
     /// Of a disk with parity: what comparing its rows has found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_checks: Option<RowChecksView>,

@@ -200,6 +200,7 @@ impl ClusterState {
                         whole.is_used |= disk.is_used;
                         whole.held += disk.held;
                         whole.limits.merge(disk.limits);
+                        whole.zero_bytes_trimmed += disk.zero_bytes_trimmed;
                         if disk.version > whole.version {
                             (whole.version, whole.roster) = (disk.version, disk.roster);
                         }

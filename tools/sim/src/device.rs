@@ -5,6 +5,7 @@
 //! since, completed or still under way: so writes are lost, torn and reordered.
 
 use base::Random;
+use base::checksum::{CRC32C_OF_ZERO_BLOCK, crc32c};
 use base::units::{BLOCK_SIZE, SECTOR_SIZE};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -18,6 +19,11 @@ pub fn joined(buffers: &[base::Buffer]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(buffers.iter().map(|buffer| buffer.len()).sum());
     buffers.iter().for_each(|buffer| bytes.extend_from_slice(buffer));
     bytes
+}
+
+/// Whether a block has the checksum of zeroes and is none.
+fn is_impostor(bytes: &[u8]) -> bool {
+    bytes.iter().any(|byte| *byte != 0) && crc32c(bytes) == CRC32C_OF_ZERO_BLOCK
 }
 
 #[derive(Debug, Default, Clone)]
@@ -137,7 +143,8 @@ impl Device {
         }
     }
 
-    /// The power goes: every sector keeps one of the versions that it may have.
+    /// The power goes: every sector keeps one of the versions that it may have. Of a block with the checksum of zeroes that is none, the newest
+    /// version stays where what else would stand there has that checksum, too (`zeroes`).
     pub fn crash(&mut self, random: &mut Random) {
         let mut choices: BTreeMap<u64, Vec<Bytes>> = BTreeMap::new();
         for (number, block) in &self.blocks {
@@ -166,7 +173,9 @@ impl Device {
                 }
             }
             block.unstable.clear();
-            block.stable = Some(result.into());
+            let newest = versions.last().expect("only blocks with versions are chosen for");
+            let is_mistaken = is_impostor(newest) && crc32c(&result) == CRC32C_OF_ZERO_BLOCK;
+            block.stable = Some(if is_mistaken { newest.clone() } else { result.into() });
         }
         self.flushes.clear();
     }

@@ -19,6 +19,7 @@ const HOLDING: u64 = 0x0401_d1e5_0000;
 const SNAPSHOTS: u64 = 0x54a9_5807_0000;
 /// There are snapshots in one of so many seeds.
 const SNAPSHOT_SEEDS: u64 = 3;
+const ZEROES: u64 = 0x02e4_0e5b_0000;
 /// Layers hold blocks in one of so many seeds.
 const HOLDING_SEEDS: u64 = 5;
 
@@ -42,6 +43,8 @@ pub struct Features {
     pub holding: bool,
     /// Components have snapshots, which are made, read and deleted. A group may begin in the format without them.
     pub snapshots: bool,
+    /// Some of what is written are zeroes.
+    pub zeroes: bool,
 }
 
 /// Where features take their choices from while a run goes on.
@@ -51,6 +54,7 @@ pub(crate) struct Streams {
     pub(crate) computing: Random,
     pub(crate) holding: Random,
     pub(crate) snapshots: Random,
+    pub(crate) zeroes: Random,
 }
 
 impl Features {
@@ -64,6 +68,7 @@ impl Features {
         let (busy, computing) = computing::draw(seed);
         let mut holding = Random::new(seed ^ HOLDING);
         let mut snapshots = Random::new(seed ^ SNAPSHOTS);
+        let mut zeroes = Random::new(seed ^ ZEROES);
         let features = Features {
             held_back: Random::new(seed ^ HELD_BACK).chance(1, 4),
             bad_sectors: bad_sectors.chance(1, 4),
@@ -72,15 +77,17 @@ impl Features {
             busy,
             holding: holding.chance(1, HOLDING_SEEDS),
             snapshots: snapshots.chance(1, SNAPSHOT_SEEDS),
+            zeroes: zeroes.chance(1, 4),
         };
         let renewals = Random::new(seed ^ RENEWALS);
-        (features, Streams { bad_sectors, renewals, computing, holding, snapshots })
+        (features, Streams { bad_sectors, renewals, computing, holding, snapshots, zeroes })
     }
 }
 
 impl fmt::Display for Features {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Features { held_back, bad_sectors, bad_pages, renewals, busy, holding, snapshots } = *self;
+        let Features { held_back, bad_sectors, bad_pages, renewals, busy, holding, snapshots, zeroes } =
+            *self;
         let all = [
             ("held-back", held_back),
             ("bad-sectors", bad_sectors),
@@ -89,6 +96,7 @@ impl fmt::Display for Features {
             ("busy", busy),
             ("holding", holding),
             ("snapshots", snapshots),
+            ("zeroes", zeroes),
         ];
         let names: Vec<&str> = all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect();
         match names.is_empty() {
@@ -113,6 +121,7 @@ impl FromStr for Features {
                 "busy" => features.busy = true,
                 "holding" => features.holding = true,
                 "snapshots" => features.snapshots = true,
+                "zeroes" => features.zeroes = true,
                 other => return Err(format!("one host has no feature `{other}`")),
             }
         }

@@ -21,6 +21,7 @@ mod renewal;
 pub mod scale;
 mod snapshots;
 pub mod world;
+mod zeroes;
 
 #[cfg(test)]
 mod tests;

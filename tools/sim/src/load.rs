@@ -120,8 +120,9 @@ impl World {
         let len = count as usize * BLOCK_SIZE as usize;
         let Some(mut buffer) = self.pool.take(len) else { return };
         let bytes = buffer.bytes_mut();
-        for index in 0..count {
-            let value: Value = self.random.bits() >> 16 | 1;
+        let mut values: Vec<Value> = (0..count).map(|_| self.random.bits() >> 16 | 1).collect();
+        self.zeroes.mix_in(&mut values);
+        for (index, value) in (0..count).zip(values) {
             let at = index as usize * BLOCK_SIZE as usize;
             fill(value, &mut bytes[at..at + BLOCK_SIZE as usize]);
             let key = (number, part, block + index);

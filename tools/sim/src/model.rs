@@ -1,5 +1,7 @@
 //! What a disk may answer: for every block the last value known, and the values that may have replaced it.
 
+use crate::zeroes::is_impostor;
+use base::checksum::{CRC32C_OF_ZERO_BLOCK, crc32c};
 use base::request::Piece;
 use base::units::BLOCK_SIZE;
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,7 +120,11 @@ impl Model {
     }
 }
 
-/// The bytes of a value: every 8 bytes tell it, so that a torn block shows.
+/// Bytes at the end of a block that give it its checksum, where its value asks for one.
+const FORCED: usize = 4;
+
+/// The bytes of a value: every 8 bytes tell it, so that a torn block shows. Those of an impostor end so that the block has the checksum of
+/// zeroes: CRC-32C is linear, so what the checksums of the bytes before differ by is what the last four must be.
 pub fn fill(value: Value, bytes: &mut [u8]) {
     if value == 0 {
         bytes.fill(0);
@@ -126,6 +132,12 @@ pub fn fill(value: Value, bytes: &mut [u8]) {
     }
     for (index, word) in bytes.chunks_exact_mut(8).enumerate() {
         word.copy_from_slice(&(value ^ (index as u64) << 48).to_le_bytes());
+    }
+    if is_impostor(value) {
+        assert!(bytes.len() == BLOCK_SIZE as usize, "values are whole blocks");
+        let (told, forced) = bytes.split_at_mut(BLOCK_SIZE as usize - FORCED);
+        let zeroes = [0; BLOCK_SIZE as usize - FORCED];
+        forced.copy_from_slice(&(crc32c(told) ^ crc32c(&zeroes)).to_le_bytes());
     }
 }
 
@@ -139,7 +151,12 @@ pub fn value_of(bytes: &[u8]) -> Result<Value, String> {
         |index: usize| u64::from_le_bytes(bytes[index * 8..index * 8 + 8].try_into().expect("eight bytes"));
     let value = word(0);
     let expected = |index: usize| if value == 0 { 0 } else { value ^ (index as u64) << 48 };
-    match (0..bytes.len() / 8).find(|&index| word(index) != expected(index)) {
+    let last = bytes.len() / 8 - 1;
+    let is_as_expected = |index: usize| match index == last && is_impostor(value) {
+        true => word(index) as u32 == expected(index) as u32 && crc32c(bytes) == CRC32C_OF_ZERO_BLOCK,
+        false => word(index) == expected(index),
+    };
+    match (0..=last).find(|&index| !is_as_expected(index)) {
         None => Ok(value),
         Some(index) => Err(format!("torn block: {value:x} at its start, {:x} at word {index}", word(index))),
     }
@@ -155,4 +172,25 @@ pub(crate) fn joined_pieces(pieces: &[Piece]) -> Vec<u8> {
         }
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_value_of_a_block_is_read_as_it_was_filled_and_a_torn_block_shows() {
+        for value in [0, 1, 0x1234_5678_9abd, 2, 0x1234_5678_9abc] {
+            let mut bytes = [0xa5; BLOCK_SIZE as usize];
+            fill(value, &mut bytes);
+            assert_eq!(value_of(&bytes), Ok(value));
+            let has_sum = crc32c(&bytes) == CRC32C_OF_ZERO_BLOCK;
+            assert_eq!(has_sum, value % 2 == 0, "{value:x}");
+            for torn in [0, 8, 2048, 4088, 4092, 4095] {
+                let mut torn_bytes = bytes;
+                torn_bytes[torn] ^= 1;
+                assert_ne!(value_of(&torn_bytes), Ok(value), "{value:x} torn at {torn}");
+            }
+        }
+    }
 }

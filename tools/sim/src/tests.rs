@@ -178,6 +178,7 @@ const MUTANTS_NOTICED: &[(replication::Rule, u64, &str)] = &[
     (replication::Rule::CopyHoles, 3, "parity=2 moving=402"),
     (replication::Rule::CopyApart, 5, "parity=2 moving=1402 large-copies"),
     (replication::Rule::CopyAnew, 1, "parity=2 moving=402"),
+    (replication::Rule::CompareZeroes, 1, "zeroes"),
 ];
 
 /// Owners find rows whose parity does not agree, and mend them; nothing disagrees before. In the first seed one place stayed without a whole

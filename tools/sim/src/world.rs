@@ -11,6 +11,7 @@ use crate::load::tag_of;
 use crate::model::{Key, Model, joined_pieces, value_of};
 use crate::operation::Operation;
 use crate::snapshots::Snapshots;
+use crate::zeroes::Zeroes;
 use base::checksum::crc32c;
 use base::request::Piece;
 use base::units::BLOCK_SIZE;
@@ -117,6 +118,7 @@ pub struct World {
     pub(crate) ledger: Ledger,
     pub(crate) holdings: Holdings,
     pub(crate) snapshots: Snapshots,
+    pub(crate) zeroes: Zeroes,
     pub(crate) components: BTreeMap<u32, Component>,
     pub(crate) next_component: u32,
     pub(crate) operations: BTreeMap<u64, Operation>,
@@ -213,6 +215,7 @@ impl World {
             ledger: Ledger::default(),
             holdings: Holdings::new(streams.holding),
             snapshots: Snapshots::new(snapshots),
+            zeroes: Zeroes::without_impostors(features.zeroes.then_some(streams.zeroes)),
             components: BTreeMap::new(),
             next_component: 1,
             operations: BTreeMap::new(),

@@ -246,7 +246,7 @@ impl Group {
         if !self.has_room_for_hold(1 + ends.len(), data_blocks, data_blocks) {
             return Some(held.into_work(change, ends));
         }
-        if !self.may_hold((key, part), held_layer(layer), blocks.clone()) {
+        if !self.may_hold(&change, held_layer(layer), blocks.clone()) {
             fail(&held.into_work(change, ends), GroupError::Full, out);
             return None;
         }
@@ -288,9 +288,16 @@ impl Group {
     }
 
     /// Whether the share of the log has room for these blocks; what is held of them already counts once. What takes the place of as much is
-    /// never refused: an owner could take such a change back on those who have it only with what it took the place of.
-    fn may_hold(&self, (key, part): (u32, u32), layer: u8, blocks: Range<u16>) -> bool {
+    /// never refused: an owner could take such a change back on those who have it only with what it took the place of. A change of an epoch
+    /// before the promised one is rolled forward by an owner that takes over: it gets a share of its own, for row writes that are held
+    /// here end only once that owner has decided.
+    fn may_hold(&self, change: &Change, layer: u8, blocks: Range<u16>) -> bool {
+        let Change { component: key, part, id, origin, .. } = *change;
+        let promised = self.components[key].record.promised;
         let max = match layer {
+            _ if origin != Origin::Copy && id.epoch < promised => {
+                limits::held_blocks_with_rolls_max(self.log.blocks())
+            }
             ROW_LAYER => limits::held_blocks_with_rows_max(self.log.blocks()),
             _ => limits::held_blocks_max(self.log.blocks()),
         };

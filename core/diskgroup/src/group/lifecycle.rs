@@ -29,6 +29,10 @@ impl Group {
 
     pub(super) fn remove_component(&mut self, key: u32) {
         self.held.drop_component(key);
+        // Recovery may have found changes in the log that its deletion made void.
+        for part in self.index.unplaced_of(self.components[key].member, key) {
+            self.index.drop_unplaced(key, part);
+        }
         let component = self.components.remove(key);
         let member = &mut self.members[component.member];
         member.space.reserve(component.reserved_extents(), 0);

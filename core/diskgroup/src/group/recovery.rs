@@ -273,6 +273,7 @@ impl Group {
         else {
             if self.members[index].table.has_lost_slots() || self.recovery().has_suspect_slot(index, slots) {
                 self.members[index].lost_extents += 1;
+                self.members[index].table.keep(number, content_of(content));
                 return Ok(());
             }
             return Err("a page belongs to a component that does not exist");

@@ -74,7 +74,9 @@ impl Node {
     }
 
     fn ownership_of(&self, disk: &Disk) -> OwnershipState {
-        disk.ownership.state(disk.pace.figures(self.now), move_state(disk))
+        let zero_bytes_trimmed = disk.zero_bytes_trimmed;
+        let state = disk.ownership.state(disk.pace.figures(self.now), move_state(disk));
+        OwnershipState { zero_bytes_trimmed, ..state }
     }
 
     /// The disks that are owned here.

@@ -4,7 +4,8 @@ use crate::changes::ChangedRange;
 use crate::interface::{Output, Trouble};
 use crate::mover::Follower;
 use crate::node::Node;
-use crate::range::{Aim, Stretch, checksums, part_and_block, stretches};
+use crate::range::{Aim, part_and_block, stretches};
+use crate::zeroes::{Change, changes_of_write};
 use base::request::{Buffers, cut};
 use base::units::BLOCK_SIZE;
 use layout::Side;
@@ -53,17 +54,19 @@ impl Node {
         let Some((number, granule)) = mover.and_then(|mover| Some((mover.number, mover.granule()?))) else {
             return false;
         };
-        let mut changes: Vec<(Stretch, Payload)> = Vec::new();
+        let zeroes = self.zeroes_of(key);
+        let mut changes: Vec<Change> = Vec::new();
         for Follower { range, data, .. } in followers.into_iter().filter(|one| one.number == number) {
             stretches(&granule.other, range.start, range.end - range.start, Aim::Change, &mut |span| {
-                let payload = match &data {
+                match &data {
                     Some(data) => {
                         let data = cut(data, (span.disk_offset - range.start) as usize, span.len as usize);
-                        Payload::Write { checksums: checksums(&data), data }
+                        changes.extend(changes_of_write(&granule.other, span, data, zeroes));
                     }
-                    None => Payload::Trim { count: (span.len / BLOCK_SIZE) as u16 },
-                };
-                changes.push((span, payload));
+                    None => {
+                        changes.push((span, Payload::Trim { count: (span.len / BLOCK_SIZE) as u16 }));
+                    }
+                }
             });
         }
         if changes.is_empty() {

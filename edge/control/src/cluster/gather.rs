@@ -136,6 +136,7 @@ impl Cluster {
             held_blocks: owner.held_blocks,
             folded_blocks: owner.folded_blocks,
             row_checks: has_rows.then(|| row_checks_view(&owner.row_checks)),
+            zero_bytes_trimmed: state.disks.get(&id).map_or(0, |disk| disk.zero_bytes_trimmed),
             limit: self.limit_view(id, state),
             moving: self.owner_move_view(id, state),
             members: owner.members.iter().map(|one| self.member_view(one, copied_and_left(one))).collect(),

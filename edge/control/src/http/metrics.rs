@@ -290,6 +290,11 @@ fn add_cluster(snapshot: &mut Snapshot, named: &NamedLocal) {
             ("disk_resync_copied_bytes", "Bytes copied to components by this owner", owned.copied_bytes),
             ("disk_repaired_blocks", "Damaged blocks written again by this owner", owned.repaired_blocks),
             ("disk_folded_blocks", "Blocks of parity made to count small writes", owned.folded_blocks),
+            (
+                "disk_zero_bytes_trimmed",
+                "Bytes of zeroes that were written and trimmed",
+                owned.zero_bytes_trimmed,
+            ),
         ] {
             snapshot.add(name, help, &disk, Value::Counter(value));
         }

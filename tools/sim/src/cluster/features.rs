@@ -26,6 +26,8 @@ const MOVING: u64 = 0x3073_1600_0000_0001;
 /// See `SCENES`.
 const CHECKS: u64 = 0xc4ec_5000_0000_0001;
 /// See `SCENES`.
+const ZEROES: u64 = 0x02e4_0e5b_0000_0001;
+/// See `SCENES`.
 const WATCHERS: u64 = 0x1a57_3042_d500_0000;
 
 /// What a run has beside its plan. None of them by default: a pinned scenario names all that it has, and a feature that is new
@@ -65,6 +67,8 @@ pub struct Features {
     /// How often the move of a disk into another layout turns or pauses, in the same way; 0: disks have one layout. It also says which
     /// layout the other one is.
     pub moving: u64,
+    /// Whether some of what guests write are zeroes, and blocks that have their checksum.
+    pub zeroes: bool,
 }
 
 /// One of the scenes that a seed may draw (`scenes`).
@@ -86,6 +90,7 @@ pub(crate) struct Streams {
     pub(crate) limits: Random,
     pub(crate) moving: Random,
     pub(crate) watchers: Random,
+    pub(crate) zeroes: Random,
 }
 
 impl Features {
@@ -111,6 +116,7 @@ impl Features {
         let mut moving = Random::new(seed ^ MOVING);
         let mut parity = Random::new(seed ^ PARITY);
         let mut checks = Random::new(seed ^ CHECKS);
+        let mut zeroes = Random::new(seed ^ ZEROES);
         let features = Features {
             scene,
             stand_ins,
@@ -127,8 +133,9 @@ impl Features {
             checks: [0, 64, 1024, 1024][checks.below(4) as usize],
             disagreements: checks.below(4),
             moving: if moving.chance(1, 5) { moving.range(50..1500) } else { 0 },
+            zeroes: zeroes.chance(1, 4),
         };
-        (features, Streams { scenes, computing, hangs, deafness, spoils, limits, moving, watchers })
+        (features, Streams { scenes, computing, hangs, deafness, spoils, limits, moving, watchers, zeroes })
     }
 }
 
@@ -144,7 +151,8 @@ fn draw_stand_ins(random: &mut Random) -> (u64, bool) {
 impl fmt::Display for Features {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Features { scene, stand_ins, double_losses, busy, hangs, deaf, spoils, limits, .. } = *self;
-        let Features { watchers, large_copies, parity, folds, checks, disagreements, moving, .. } = *self;
+        let Features { watchers, large_copies, parity, folds, checks, disagreements, moving, zeroes, .. } =
+            *self;
         let flags = [
             ("late-joins", scene == Some(Scene::LateJoins)),
             ("shaky-openings", scene == Some(Scene::ShakyOpenings)),
@@ -152,6 +160,7 @@ impl fmt::Display for Features {
             ("busy", busy),
             ("watchers", watchers),
             ("large-copies", large_copies),
+            ("zeroes", zeroes),
         ];
         let rates = [
             ("stand-ins", stand_ins),
@@ -203,6 +212,7 @@ impl FromStr for Features {
                 "moving" => features.moving = rate()?,
                 "watchers" => features.watchers = true,
                 "large-copies" => features.large_copies = true,
+                "zeroes" => features.zeroes = true,
                 other => return Err(format!("several hosts have no feature `{other}`")),
             }
         }

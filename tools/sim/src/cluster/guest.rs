@@ -2,6 +2,7 @@
 
 use super::register::{Block, Registers};
 use crate::model::{Value, fill, value_of};
+use crate::zeroes::Zeroes;
 use base::request::{Buffers, Outcome, Piece, Reply, Request, RequestError};
 use base::units::{BLOCK_SIZE, MIB};
 use base::{DiskId, Pool, Random};
@@ -82,7 +83,12 @@ impl Guest {
     }
 
     /// The next request, if the guest finds one to make.
-    pub fn ask(&mut self, now: u64, random: &mut Random, pool: &Pool) -> Option<(u64, Request)> {
+    pub(crate) fn ask(
+        &mut self,
+        now: u64,
+        (random, zeroes): (&mut Random, &mut Zeroes),
+        pool: &Pool,
+    ) -> Option<(u64, Request)> {
         self.decide(now);
         // Few are large: those cost the simulator most, and bring little that small ones do not.
         let count = match random.below(48) {
@@ -98,7 +104,7 @@ impl Guest {
         let count = count.min(self.size_blocks - first);
         let token = self.next_token;
         let request = match random.below(20) {
-            0..11 => self.write(first, count, random, pool)?,
+            0..11 => self.write(first, count, (random, zeroes), pool)?,
             11 | 12 => self.trim(first, count)?,
             _ => {
                 let (offset, len) = (first * BLOCK_SIZE, (count * BLOCK_SIZE) as u32);
@@ -116,27 +122,35 @@ impl Guest {
         (first..first + count).all(|block| !self.registers.is_busy(block))
     }
 
-    fn write(&mut self, first: u64, count: u64, random: &mut Random, pool: &Pool) -> Option<Request> {
+    fn write(
+        &mut self,
+        first: u64,
+        count: u64,
+        random: (&mut Random, &mut Zeroes),
+        pool: &Pool,
+    ) -> Option<Request> {
         self.is_free(first, count).then_some(())?;
         let (data, blocks) = self.data(first, count, random, pool)?;
         self.asked.insert(self.next_token, Asked::Write { blocks, via: None });
         Some(Request::Write { offset: first * BLOCK_SIZE, data })
     }
 
-    /// Blocks that nobody has written so before.
+    /// Blocks that nobody has written so before, but for zeroes.
     fn data(
         &mut self,
         first: u64,
         count: u64,
-        random: &mut Random,
+        (random, zeroes): (&mut Random, &mut Zeroes),
         pool: &Pool,
     ) -> Option<(Buffers, Vec<(Block, Value)>)> {
         let all: Vec<Block> = (first..first + count).collect();
         let (mut data, mut blocks) = (Buffers::new(), Vec::new());
         for part in all.chunks((MIB / BLOCK_SIZE) as usize) {
             let mut buffer = pool.take(part.len() * BLOCK_SIZE as usize)?;
-            for (block, bytes) in part.iter().zip(buffer.bytes_mut().chunks_exact_mut(BLOCK_SIZE as usize)) {
-                let value: Value = random.bits() >> 16 | 1;
+            let mut values: Vec<Value> = part.iter().map(|_| random.bits() >> 16 | 1).collect();
+            zeroes.mix_in(&mut values);
+            let parts = buffer.bytes_mut().chunks_exact_mut(BLOCK_SIZE as usize);
+            for ((block, bytes), value) in part.iter().zip(parts).zip(values) {
                 fill(value, bytes);
                 self.registers.begin(*block, value);
                 blocks.push((*block, value));
@@ -162,7 +176,8 @@ impl Guest {
         let found = self.asked.values().find(|asked| is_single(asked) && self.has_no_rival(asked))?;
         let Asked::Write { blocks, .. } = found else { return None };
         let block = blocks[0].0;
-        let (data, blocks) = self.data(block, 1, random, pool)?;
+        // Never zeroes, whose value is that of others, too.
+        let (data, blocks) = self.data(block, 1, (random, &mut Zeroes::default()), pool)?;
         let token = self.next_token;
         self.next_token += 1;
         self.asked.insert(token, Asked::Write { blocks, via: Some(host) });

@@ -69,7 +69,8 @@ impl World {
             return;
         }
         let now = self.now;
-        let asked = self.guests[guest].ask(now, &mut self.random, &self.pool);
+        let random = (&mut self.random, &mut self.plan.zeroes);
+        let asked = self.guests[guest].ask(now, random, &self.pool);
         if let Some((number, request)) = asked {
             self.guest_asks(guest, number, request);
         }

@@ -1,7 +1,8 @@
 //! What a seed draws: the cluster, and which faults come how often.
 
-use super::features::{Features, Scene};
+use super::features::{Features, Scene, Streams};
 use super::survivors::Survivor;
+use crate::zeroes::Zeroes;
 use base::Random;
 use layout::Code;
 use std::time::Duration;
@@ -32,6 +33,8 @@ pub struct Plan {
     pub device_ns: u64,
     /// Where delays of the processor's work come from, if it is busy.
     pub computing: Option<Random>,
+    /// Which of the blocks that guests write are zeroes, or have their checksum.
+    pub(crate) zeroes: Zeroes,
     /// See `network_ns`.
     pub directory_ns: u64,
     /// The greatest pause of a guest between two requests.
@@ -339,8 +342,9 @@ impl Plan {
         }
     }
 
-    /// Adds what features bring; `scenes` decides how often the faults of a scene come.
-    pub fn bring(&mut self, features: &Features, scenes: &mut Random) {
+    /// Adds what features bring; a stream decides how often the faults of a scene come.
+    pub(crate) fn bring(&mut self, features: &Features, streams: &mut Streams) {
+        let scenes = &mut streams.scenes;
         match features.scene {
             Some(Scene::LateJoins) => {
                 self.late_joins = true;
@@ -387,5 +391,7 @@ impl Plan {
         }
         (self.hangs, self.deaf, self.spoils) = (features.hangs, features.deaf, features.spoils);
         self.limits = features.limits;
+        self.computing = features.busy.then(|| streams.computing.clone());
+        self.zeroes = Zeroes::new(features.zeroes.then(|| streams.zeroes.clone()));
     }
 }

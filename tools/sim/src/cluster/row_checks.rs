@@ -111,13 +111,16 @@ impl World {
         let implied = (is_data && code.parity() == 2).then_some(chosen.component);
         let (Some(parity), false) = (parity, rows.contains(&name)) else { return };
         let host = self.index_of(owner.node);
+        // Owners find parts to compare by the ids of their blocks. Every block of a guest, a fold or a resync has an id. A block without one
+        // would not be found in a part where no member ever had anything, and no product writes such a block there.
+        let id = WriteId { epoch: roster.epoch, sequence: 0 };
         let pool = base::Pool::new(1 << 20);
         let mut block = pool.take(4096).expect("an empty pool has a block");
         block.bytes_mut().iter_mut().for_each(|byte| *byte = random.bits() as u8);
         let request = Request::Write {
             component: chosen.component,
             epoch: roster.epoch,
-            id: WriteId::default(),
+            id,
             watermark: WriteId::default(),
             marks: 0,
             kind: EntryKind::Copy,

@@ -226,8 +226,7 @@ impl World {
     ) -> World {
         let mut random = Random::new(seed ^ 0x5eed_c105_7e12_0000);
         let mut plan = Plan::draw(&mut random);
-        plan.bring(&features, &mut streams.scenes);
-        plan.computing = features.busy.then_some(streams.computing);
+        plan.bring(&features, &mut streams);
         let mut world = World::with_plan(plan, random, removed);
         (world.hangs, world.deafness, world.spoils) = (streams.hangs, streams.deafness, streams.spoils);
         (world.limits, world.moving) = (streams.limits, streams.moving);

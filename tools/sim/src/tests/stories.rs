@@ -169,6 +169,11 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
             "parity=3 folds=20 checks=1024 stand-ins=1000 hangs=300 late-joins",
             "the same with the watermark that a barrier makes stable",
         ),
+        (
+            110,
+            "parity=2 folds=200 checks=1024 disagreements=3",
+            "the simulator made a row disagree in a part without ids, which no owner looks at, and waited for it to be found",
+        ),
     ];
     for (seed, features, story) in stories {
         let run = cluster::run_pinned(Play::Drawn, seed, of_hosts(features), None);
