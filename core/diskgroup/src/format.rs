@@ -5,6 +5,8 @@
 
 pub mod anchor;
 pub mod batch;
+mod entry;
+mod id;
 pub mod layer;
 pub mod map;
 pub mod page;

@@ -63,6 +63,8 @@ pub(crate) struct Pools {
     pools: BTreeMap<u32, Pool>,
     /// Those with free frames.
     with_room: BTreeSet<u32>,
+    /// Those with no used frame.
+    empty: BTreeSet<u32>,
     /// Free frames of all of them.
     free: u64,
     /// Frames that were freed since the checkpoint under way began, or the last one, if none is.
@@ -75,16 +77,6 @@ impl Pools {
     /// Whether an extent is a pool.
     pub(crate) fn contains(&self, extent: u32) -> bool {
         self.pools.contains_key(&extent)
-    }
-
-    /// Pools of the device.
-    pub(crate) fn count(&self) -> u32 {
-        self.pools.len() as u32
-    }
-
-    /// Frames that are used, or not free yet.
-    pub(crate) fn used_frames(&self) -> u64 {
-        self.pools.len() as u64 * BLOCKS_PER_EXTENT as u64 - self.free
     }
 
     /// Extents that so many promised frames and pages may need, where so many pages of chunks are free.
@@ -100,6 +92,7 @@ impl Pools {
         let former = self.pools.insert(extent, Pool::default());
         assert!(former.is_none(), "an extent becomes a pool once");
         self.with_room.insert(extent);
+        self.empty.insert(extent);
         self.free += BLOCKS_PER_EXTENT as u64;
     }
 
@@ -108,6 +101,7 @@ impl Pools {
         let extent = *self.with_room.first()?;
         let pool = self.pools.get_mut(&extent).expect("what has room is a pool");
         let (block, count) = pool.first_free(count).expect("it has room");
+        self.empty.remove(&extent);
         let first = Frame { extent, block };
         (u16::from(block)..u16::from(block) + count).for_each(|block| pool.set(block as u8));
         self.free -= u64::from(count);
@@ -125,6 +119,7 @@ impl Pools {
         }
         pool.set(block);
         self.free -= 1;
+        self.empty.remove(&extent);
         if pool.is_full() {
             self.with_room.remove(&extent);
         }
@@ -139,8 +134,7 @@ impl Pools {
     /// The same, at once: what the rule is for, when it is removed.
     pub(crate) fn free_early(&mut self, frame: Frame) {
         if self.pools.get(&frame.extent).is_some_and(|pool| pool.count > 1) {
-            let emptied = self.release(frame);
-            assert!(emptied.is_none(), "others are left");
+            self.release(frame);
         } else {
             self.free(frame);
         }
@@ -152,10 +146,23 @@ impl Pools {
         self.releasing = std::mem::take(&mut self.freed);
     }
 
-    /// That checkpoint has ended. Gives the extents that are no pools any more.
-    pub(crate) fn checkpoint_ended(&mut self) -> Vec<u32> {
-        let frames = std::mem::take(&mut self.releasing);
-        frames.into_iter().filter_map(|frame| self.release(frame)).collect()
+    /// That checkpoint has ended.
+    pub(crate) fn checkpoint_ended(&mut self) {
+        std::mem::take(&mut self.releasing).into_iter().for_each(|frame| self.release(frame));
+    }
+
+    /// Pools with no used frame cease to be pools, as long as `promised` frames are free without them. Gives their extents.
+    pub(crate) fn dissolve(&mut self, promised: u64) -> Vec<u32> {
+        let mut extents = Vec::new();
+        while self.free >= promised + BLOCKS_PER_EXTENT as u64
+            && let Some(extent) = self.empty.pop_first()
+        {
+            self.pools.remove(&extent);
+            self.with_room.remove(&extent);
+            self.free -= BLOCKS_PER_EXTENT as u64;
+            extents.push(extent);
+        }
+        extents
     }
 
     /// Whether frames become free by a checkpoint.
@@ -163,19 +170,15 @@ impl Pools {
         !self.freed.is_empty()
     }
 
-    fn release(&mut self, Frame { extent, block }: Frame) -> Option<u32> {
+    fn release(&mut self, Frame { extent, block }: Frame) {
         let pool = self.pools.get_mut(&extent).expect("a pool stays until its last frame is free");
         assert!(pool.contains(block), "a frame is freed once");
         pool.clear(block);
         self.free += 1;
         self.with_room.insert(extent);
-        if pool.count > 0 {
-            return None;
+        if pool.count == 0 {
+            self.empty.insert(extent);
         }
-        self.pools.remove(&extent);
-        self.with_room.remove(&extent);
-        self.free -= BLOCKS_PER_EXTENT as u64;
-        Some(extent)
     }
 
     /// Frames that are used and not freed, for comparison with what pages name.
@@ -211,7 +214,7 @@ mod tests {
         assert_eq!(pools.take(1), None);
         pools.checkpoint_begun();
         pools.free(Frame { extent: 7, block: 10 });
-        assert!(pools.checkpoint_ended().is_empty());
+        pools.checkpoint_ended();
         let run = pools.take(5).expect("one is free");
         assert_eq!((run.first.block, run.count), (9, 1), "what was freed meanwhile is named by its pages");
     }
@@ -224,7 +227,9 @@ mod tests {
         assert_eq!(run.count, 2);
         (0..2).for_each(|block| pools.free(Frame { extent: 3, block }));
         pools.checkpoint_begun();
-        assert_eq!(pools.checkpoint_ended(), [3]);
+        pools.checkpoint_ended();
+        assert!(pools.dissolve(1).is_empty(), "one of its frames is promised");
+        assert_eq!(pools.dissolve(0), [3]);
         assert!(!pools.contains(3) && pools.extents_wanted((1, 0), 0) == 1);
     }
 

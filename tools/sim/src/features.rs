@@ -17,8 +17,6 @@ const BAD_SECTORS: u64 = 0x0bad_5ec7_0000;
 const HOLDING: u64 = 0x0401_d1e5_0000;
 /// See `HELD_BACK`.
 const SNAPSHOTS: u64 = 0x54a9_5807_0000;
-/// There are snapshots in one of so many seeds.
-const SNAPSHOT_SEEDS: u64 = 3;
 const ZEROES: u64 = 0x02e4_0e5b_0000;
 /// Layers hold blocks in one of so many seeds.
 const HOLDING_SEEDS: u64 = 5;
@@ -67,7 +65,7 @@ impl Features {
         let mut bad_sectors = Random::new(seed ^ BAD_SECTORS);
         let (busy, computing) = computing::draw(seed);
         let mut holding = Random::new(seed ^ HOLDING);
-        let mut snapshots = Random::new(seed ^ SNAPSHOTS);
+        let snapshots = Random::new(seed ^ SNAPSHOTS);
         let mut zeroes = Random::new(seed ^ ZEROES);
         let features = Features {
             held_back: Random::new(seed ^ HELD_BACK).chance(1, 4),
@@ -76,7 +74,8 @@ impl Features {
             renewals: true,
             busy,
             holding: holding.chance(1, HOLDING_SEEDS),
-            snapshots: snapshots.chance(1, SNAPSHOT_SEEDS),
+            // By name alone, until all that it meets with the other features is understood.
+            snapshots: false,
             zeroes: zeroes.chance(1, 4),
         };
         let renewals = Random::new(seed ^ RENEWALS);

@@ -1,14 +1,15 @@
 //! Snapshots of the components of one host (docs/design/0044): made, read, and deleted beside the load, with an oracle that knows what each block of each may
 //! be. What a first read of a block finds is what all later reads must find, whatever was written, deleted or lost meanwhile.
 
+use crate::load::tag_of;
 use crate::model::{Key, Value, joined_pieces, value_of};
 use crate::operation::Operation;
 use crate::world::World;
-use base::Random;
 use base::request::Piece;
 use base::units::BLOCK_SIZE;
+use base::{ComponentId, Random, WriteId};
 use diskgroup::format::{FORMAT_PLAIN, FORMAT_VERSION};
-use diskgroup::{GroupError, Input};
+use diskgroup::{Completion, GroupError, Input, Origin};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most snapshots of a component at a time.
@@ -142,7 +143,7 @@ impl World {
         let id = self.next_id();
         self.ledger.begin_mark(self.components[&component].id, id);
         let key = self.components[&component].key.expect("only live components are used");
-        let tag = crate::load::tag_of(id);
+        let tag = tag_of(id);
         let operation = Operation::OnSnapshot(OnSnapshot::Make { component, number }, Some(id));
         self.submit(operation, |op| Input::Snapshot { op, component: key, number, id, tag });
     }
@@ -171,8 +172,28 @@ impl World {
         });
     }
 
+    /// An operation on a snapshot ended; one that is a change has an id.
+    pub(crate) fn on_snapshot_ended(
+        &mut self,
+        operation: &OnSnapshot,
+        id: Option<WriteId>,
+        result: Result<Completion, GroupError>,
+    ) {
+        let component = ComponentId(u64::from(operation.component()));
+        match (id, &result) {
+            (Some(id), Ok(_)) => self.ledger.end(component, id, Origin::Guest(tag_of(id)), (0, 0..0)),
+            (Some(id), Err(error)) if *error != GroupError::DeviceLost => self.ledger.refuse(component, id),
+            (_, _) => {}
+        }
+        match result {
+            Ok(Completion::Data(pieces, _)) => self.on_snapshot_done(operation, Some(&pieces)),
+            Ok(_) => self.on_snapshot_done(operation, None),
+            Err(error) => self.on_snapshot_failed(operation, error),
+        }
+    }
+
     /// An operation on a snapshot was answered.
-    pub(crate) fn on_snapshot_done(&mut self, operation: &OnSnapshot, pieces: Option<&[Piece]>) {
+    fn on_snapshot_done(&mut self, operation: &OnSnapshot, pieces: Option<&[Piece]>) {
         match (operation, pieces) {
             (OnSnapshot::Make { component, number }, None) => {
                 if let Some(view) = self.snapshots.views.get_mut(&(*component, *number)) {
@@ -216,7 +237,7 @@ impl World {
     }
 
     /// An operation on a snapshot failed.
-    pub(crate) fn on_snapshot_failed(&mut self, operation: &OnSnapshot, error: GroupError) {
+    fn on_snapshot_failed(&mut self, operation: &OnSnapshot, error: GroupError) {
         let component = operation.component();
         let is_gone = |number: &u32| {
             let view = self.snapshots.views.get(&(component, *number));

@@ -435,7 +435,23 @@ const SELDOM_NOTICED: &[(Rule, u64, &str)] = &[
     (Rule::KeepUntilDecided, 2, "bad-pages renewals holding"),
     (Rule::KeepPromisedSpace, 3, "held-back bad-pages renewals holding"),
     (Rule::RewriteOvertaken, 33, "held-back renewals holding"),
+    (Rule::MarkBetweenBatches, 1, "snapshots"),
+    (Rule::MoveDeleted, 2, "snapshots"),
+    (Rule::KeepReplaced, 1, "snapshots"),
+    (Rule::FreeLate, 110, "snapshots"),
+    (Rule::CountFinishedPages, 2, "snapshots"),
+    (Rule::WriteAsItWas, 3, "snapshots"),
+    (Rule::KeepSegments, 1, "snapshots"),
 ];
+
+/// Each view of a snapshot stays what it was when that was made, over crashes, conversions of the format, rot, and devices that are full, dead or away.
+#[test]
+fn snapshots_stay_what_they_were() {
+    for seed in 1..=60 {
+        let run = run_pinned(seed, of_one("snapshots"), None, STEPS);
+        run.unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    }
+}
 
 #[test]
 fn every_removed_rule_is_noticed() {

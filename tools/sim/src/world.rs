@@ -7,7 +7,6 @@ use crate::features::{Features, Streams};
 use crate::formatting::{LOG_SIZE, format_devices};
 use crate::holding::Holdings;
 use crate::ledger::Ledger;
-use crate::load::tag_of;
 use crate::model::{Key, Model, joined_pieces, value_of};
 use crate::operation::Operation;
 use crate::snapshots::Snapshots;
@@ -497,21 +496,7 @@ impl World {
             }
             (Operation::Holding(holding), Ok(Completion::Done)) => self.holding_done(holding, None),
             (Operation::Holding(holding), Err(error)) => self.holding_failed(&holding, error),
-            (Operation::OnSnapshot(operation, id), result) => {
-                let component = ComponentId(u64::from(operation.component()));
-                if let Some(id) = id {
-                    match result {
-                        Ok(_) => self.ledger.end(component, id, Origin::Guest(tag_of(id)), (0, 0..0)),
-                        Err(GroupError::DeviceLost) => {}
-                        Err(_) => self.ledger.refuse(component, id),
-                    }
-                }
-                match result {
-                    Ok(Completion::Data(pieces, _)) => self.on_snapshot_done(&operation, Some(&pieces)),
-                    Ok(_) => self.on_snapshot_done(&operation, None),
-                    Err(error) => self.on_snapshot_failed(&operation, error),
-                }
-            }
+            (Operation::OnSnapshot(operation, id), result) => self.on_snapshot_ended(&operation, id, result),
             (Operation::Create { component }, Ok(Completion::Component(key))) => {
                 self.components.get_mut(&component).expect("it was made").key = Some(key);
             }

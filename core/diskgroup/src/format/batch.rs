@@ -7,14 +7,17 @@
 //! and a checksum of its own, so that one bad sector does not take away what the batch was (docs/design/0025). A program that
 //! knows nothing of copies takes it for padding; headers of such a program have none.
 
+use super::id::{read_id, write_id};
 use super::layer::{LayerBlocks, check_range, layered, part_and_held_layer, part_and_layer};
-use super::page::{ComponentRecord, read_id, write_id};
+use super::page::ComponentRecord;
 use super::{FORMAT_PLAIN, FORMAT_VERSION, FormatError};
 use base::bytes::{Reader, Writer};
 use base::checksum;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 use base::{ComponentId, RequestTag, WriteId};
 use smallvec::SmallVec;
+
+pub use super::entry::{ExtentLocation, Origin, WindowEntry};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"DLOG");
 const COPY_MAGIC: u32 = u32::from_le_bytes(*b"DLGC");
@@ -27,91 +30,6 @@ pub const HEADER_BLOCKS_MAX: u64 = 256;
 /// Blocks of a header with `record_bytes` of records, without its copy.
 pub fn blocks_of_one(record_bytes: usize) -> u64 {
     ((HEADER_SIZE + record_bytes) as u64).div_ceil(BLOCK_SIZE)
-}
-
-/// Where an extent stands: which device of the group, which extent of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ExtentLocation {
-    /// The member of the group.
-    pub member: u8,
-    /// The extent on it; [`ExtentLocation::UNPLACED`] if it is chosen when the blocks are destaged.
-    pub extent: u32,
-}
-
-impl ExtentLocation {
-    /// The extent of what gets its place when it is destaged.
-    pub const UNPLACED: u32 = u32::MAX;
-
-    /// Nowhere yet on that member.
-    pub fn unplaced(member: u8) -> ExtentLocation {
-        ExtentLocation { member, extent: ExtentLocation::UNPLACED }
-    }
-
-    /// Whether it names an extent.
-    pub fn is_placed(self) -> bool {
-        self.extent != ExtentLocation::UNPLACED
-    }
-}
-
-/// Whose change a record tells of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// A guest's, in the owner's order: it is remembered by its id until the watermark passes it, and with it the tag of
-    /// the guest's request.
-    Guest(RequestTag),
-    /// A copy of what stands elsewhere (resync, repair), or the group's own. It may bring a lesser id than what it
-    /// replaces.
-    Copy,
-}
-
-/// A guest's write or trim that the watermark has not passed, as it is remembered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WindowEntry {
-    /// Its id.
-    pub id: WriteId,
-    /// Which MiB of the component; [`WindowEntry::SPAN_PART`] for a span.
-    pub part: u32,
-    /// The layer of that part; 0 is the content, also for marks and spans.
-    pub layer: u8,
-    /// First block of it.
-    pub block: u8,
-    /// Blocks, 0..=256; 0 for a mark, which changes nothing, and for a span.
-    pub count: u16,
-    /// Whether it is a trim (or a mark, or a span).
-    pub is_trim: bool,
-    /// The guest's request; of a span, the number of ids that follow the first.
-    pub tag: RequestTag,
-}
-
-impl WindowEntry {
-    /// The part of a span: no component has so many.
-    pub const SPAN_PART: u32 = u32::MAX;
-
-    /// A span: the component holds every change from `first` on and the `following` after it. Their ranges are forgotten,
-    /// for all of them are decided.
-    pub fn span(first: WriteId, following: u64) -> WindowEntry {
-        let tag = RequestTag(following);
-        WindowEntry {
-            id: first,
-            part: WindowEntry::SPAN_PART,
-            layer: 0,
-            block: 0,
-            count: 0,
-            is_trim: true,
-            tag,
-        }
-    }
-
-    /// Whether it stands for several changes.
-    pub fn is_span(&self) -> bool {
-        self.count == 0 && self.part == WindowEntry::SPAN_PART
-    }
-
-    /// The last id that it stands for.
-    pub fn last(&self) -> WriteId {
-        let following = if self.is_span() { self.tag.0 } else { 0 };
-        WriteId { epoch: self.id.epoch, sequence: self.id.sequence + following }
-    }
 }
 
 /// One entry of the log.
@@ -523,6 +441,15 @@ impl Record {
             Record::Hold { .. } | Record::HoldTrim { .. } | Record::HoldDamaged { .. } => self.encode_held(w),
             Record::Promote(blocks) => blocks.encode(13, w),
             Record::End(blocks) => blocks.encode(14, w),
+            Record::Chunk { .. } | Record::Snapshot { .. } | Record::SnapshotGone { .. } => {
+                self.encode_mapped(w)
+            }
+        }
+    }
+
+    /// Appends a record about mapped parts or the table's chunks (docs/design/0044).
+    fn encode_mapped(&self, w: &mut Writer) {
+        match self {
             Record::Chunk { location: at, number } => {
                 location(w, 16, *at, 0, 0);
                 w.u32(*number);
@@ -536,6 +463,7 @@ impl Record {
                 location(w, 18, ExtentLocation { member: *member, extent: *number }, 0, 0);
                 w.u64(component.0);
             }
+            _ => unreachable!("records about mapped parts"),
         }
     }
 
@@ -628,15 +556,22 @@ impl Record {
             13 => Record::Promote(LayerBlocks::decode(member, (a, b), r)?),
             14 => Record::End(LayerBlocks::decode(member, (a, b), r)?),
             15 => Record::decode_held(r, kind, (location, a, b), origin)?,
+            16..=18 => Record::decode_mapped(r, kind, location),
+            _ => return Err(FormatError::Damaged("a log record of an unknown kind")),
+        })
+    }
+
+    /// Reads what follows in a record about mapped parts or the table's chunks.
+    fn decode_mapped(r: &mut Reader<'_>, kind: u8, location: ExtentLocation) -> Record {
+        let (member, number) = (location.member, location.extent);
+        match kind {
             16 => Record::Chunk { location, number: r.u32() },
             17 => {
                 let (component, _, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
-                let tag = RequestTag(r.u64());
-                Record::Snapshot { member, component, number: location.extent, id, tag }
+                Record::Snapshot { member, component, number, id, tag: RequestTag(r.u64()) }
             }
-            18 => Record::SnapshotGone { member, component: ComponentId(r.u64()), number: location.extent },
-            _ => return Err(FormatError::Damaged("a log record of an unknown kind")),
-        })
+            _ => Record::SnapshotGone { member, component: ComponentId(r.u64()), number },
+        }
     }
 
     /// Reads what follows in a record about what a layer holds.
@@ -678,25 +613,6 @@ fn change(w: &mut Writer, component: ComponentId, part: u32, id: WriteId) {
     w.u64(component.0);
     w.u32(part);
     write_id(w, id);
-}
-
-impl Origin {
-    /// The bit of a record's kind that tells copies.
-    const COPY: u8 = 0x80;
-
-    fn bit(self) -> u8 {
-        match self {
-            Origin::Guest(_) => 0,
-            Origin::Copy => Origin::COPY,
-        }
-    }
-
-    /// What follows the id in a record.
-    fn encode(self, w: &mut Writer) {
-        if let Origin::Guest(tag) = self {
-            w.u64(tag.0);
-        }
-    }
 }
 
 /// The fixed part of a batch's header.

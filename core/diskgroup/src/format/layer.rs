@@ -1,7 +1,7 @@
 //! How records of the log name a layer of a part (docs/design/0042): in the high byte of the part.
 
 use super::FormatError;
-use super::page::{read_id, write_id};
+use super::id::{read_id, write_id};
 use base::bytes::{Reader, Writer};
 use base::units::BLOCKS_PER_EXTENT;
 use base::{ComponentId, WriteId};

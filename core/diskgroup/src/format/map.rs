@@ -1,7 +1,7 @@
 //! Pages of mapped parts (docs/design/0044): where each block of such a part stands, what snapshots see of it beside that, and
 //! which snapshots a component has.
 
-use super::page::{read_id, write_id};
+use super::id::{HEADER_SIZE, PAGE_SIZE, read_id, write_id};
 use super::{FormatError, RESERVED};
 use base::bytes::{Reader, Writer};
 use base::units::{BLOCKS_PER_EXTENT, REGIONS_PER_EXTENT, SECTOR_SIZE};
@@ -9,7 +9,7 @@ use base::{ComponentId, WriteId};
 use std::fmt;
 
 /// Bytes of a page behind its header.
-const BODY_SIZE: usize = super::page::PAGE_SIZE - super::page::HEADER_SIZE;
+const BODY_SIZE: usize = PAGE_SIZE - HEADER_SIZE;
 /// Bytes of an entry.
 const ENTRY_SIZE: usize = 14;
 /// Bytes of a delta page before its groups.

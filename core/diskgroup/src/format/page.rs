@@ -5,6 +5,7 @@
 //! there: the other copy and the log have all) or damaged at rest (no intent: reported). The fixed header has a
 //! checksum of its own, so that a damaged *older* copy is known to be the older one.
 
+use super::id::{HEADER_SIZE, read_id, write_id};
 use super::map::{DeltaPage, MapPage, SnapshotPage};
 use super::{FORMAT_PLAIN, FORMAT_VERSION, FormatError, RESERVED, is_blank};
 use base::bytes::{Reader, Writer};
@@ -12,10 +13,9 @@ use base::checksum;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, BLOCKS_PER_REGION, REGIONS_PER_EXTENT};
 use base::{ComponentId, DeviceId, DiskId, WriteId};
 
+pub use super::id::PAGE_SIZE;
+
 const MAGIC: u32 = u32::from_le_bytes(*b"DPGE");
-/// Bytes of one copy.
-pub const PAGE_SIZE: usize = BLOCK_SIZE as usize;
-pub(super) const HEADER_SIZE: usize = 64;
 /// The checksum of the header, and that of the whole page.
 const HEADER_SEAL_AT: usize = 8;
 const PAGE_SEAL_AT: usize = 12;
@@ -134,17 +134,6 @@ impl Descriptor {
             false => Err(RESERVED),
         }
     }
-}
-
-/// Appends a write id, 12 bytes.
-pub(super) fn write_id(w: &mut Writer, id: WriteId) {
-    w.u32(id.epoch);
-    w.u64(id.sequence);
-}
-
-/// Reads a write id.
-pub(super) fn read_id(r: &mut Reader<'_>) -> WriteId {
-    WriteId { epoch: r.u32(), sequence: r.u64() }
 }
 
 /// What a component is, as its device keeps it.

@@ -28,6 +28,8 @@ impl Group {
             if !member.is_in_service() || !member.is_capacity() {
                 continue;
             }
+            self.dissolve_pools(index, out);
+            let member = &self.members[index];
             let (_, promised) = self.index.promised(index);
             let promised = promised + self.lists_due.len() as u64;
             let free = member.table.free_page_count();

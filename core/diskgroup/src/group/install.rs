@@ -2,7 +2,7 @@
 
 use super::Group;
 use crate::component::{Component, Stability};
-use crate::format::batch::{ExtentLocation, Record};
+use crate::format::batch::{ExtentLocation, Record, WindowEntry};
 use crate::format::page::ComponentRecord;
 use crate::index::{Direct, IndexEntry, Newest};
 use crate::member::Owner;
@@ -59,19 +59,7 @@ impl Group {
                 };
                 self.index.insert(*location, owner, (0..=*count_less_one).map(entry));
             }
-            Record::Direct { component, part, location, replaced, id, checksums, .. } => {
-                if let Some(extent) = replaced {
-                    self.disown(ExtentLocation { member: location.member, extent: *extent }, batch_position);
-                }
-                if self.is_contained(*component, *part, batch_position) {
-                    return self.remember_change(record, batch_position);
-                }
-                self.own(*location, *component, *part);
-                let (owner, id) = self.version_over_hole(*component, *part, *id);
-                let direct = Direct { checksums: checksums.clone(), id, position: batch_position };
-                self.index.put_direct(*location, owner, direct);
-                self.relocate_held(*component, *part, *location);
-            }
+            Record::Direct { .. } => self.install_direct(record, batch_position),
             Record::Free { component, part, location, id, .. } => {
                 self.disown(*location, batch_position);
                 self.note_hole(*component, *part, *id);
@@ -82,10 +70,8 @@ impl Group {
                 self.install_watermark(*component, *id, *from_epoch);
             }
             Record::Hole { component, part, id, .. } => self.note_hole(*component, *part, *id),
-            Record::Entry { component, entry, .. } if entry.is_trim && !entry.is_span() => {
-                self.note_hole(*component, entry.part, entry.id);
-            }
-            Record::PageIntent { .. } | Record::Entry { .. } => {}
+            Record::Entry { component, entry, .. } => self.install_entry(*component, entry),
+            Record::PageIntent { .. } => {}
             Record::Chunk { location, number } => self.install_chunk(*location, *number),
             Record::Snapshot { component, number, id, .. } => {
                 self.install_snapshot(*component, (*number, *id), batch_position);
@@ -94,6 +80,31 @@ impl Group {
             _ => self.install_held(record, batch_position, data_position),
         }
         self.remember_change(record, batch_position);
+    }
+
+    /// A guest's trim that found nothing leaves the id of a hole.
+    fn install_entry(&mut self, component: ComponentId, entry: &WindowEntry) {
+        if entry.is_trim && !entry.is_span() {
+            self.note_hole(component, entry.part, entry.id);
+        }
+    }
+
+    /// A part was written as a whole to an extent of its own.
+    fn install_direct(&mut self, record: &Record, batch_position: u64) {
+        let Record::Direct { component, part, location, replaced, id, checksums, .. } = record else {
+            unreachable!("a record of a whole part")
+        };
+        if let Some(extent) = replaced {
+            self.disown(ExtentLocation { member: location.member, extent: *extent }, batch_position);
+        }
+        if self.is_contained(*component, *part, batch_position) {
+            return;
+        }
+        self.own(*location, *component, *part);
+        let (owner, id) = self.version_over_hole(*component, *part, *id);
+        let direct = Direct { checksums: checksums.clone(), id, position: batch_position };
+        self.index.put_direct(*location, owner, direct);
+        self.relocate_held(*component, *part, *location);
     }
 
     fn remember_change(&mut self, record: &Record, batch_position: u64) {

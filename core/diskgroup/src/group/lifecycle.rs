@@ -33,8 +33,9 @@ impl Group {
         for part in self.index.unplaced_of(self.components[key].member, key) {
             self.index.drop_unplaced(key, part);
         }
-        let component = self.components.remove(key);
+        let mut component = self.components.remove(key);
         let member = &mut self.members[component.member];
+        component.lineage.take_pages().into_iter().for_each(|page| member.table.give_page_back(page));
         member.space.reserve(component.reserved_extents(), 0);
         member.component_count -= 1;
         member.table.set_component(component.slot, None);
@@ -130,6 +131,7 @@ impl Group {
     pub(super) fn advance_deletions(&mut self, out: &mut Vec<Output>) {
         let Some(key) = self.components.deletion() else { return };
         let Some(component) = self.components.get(key) else {
+            self.deletion_checkpoint = DeletionCheckpoint::None;
             self.components.end_deletion();
             return;
         };
@@ -138,6 +140,7 @@ impl Group {
         }
         let (id, member, slot) = (component.record.id, component.member, component.slot);
         if !self.members[member].is_in_service() {
+            self.deletion_checkpoint = DeletionCheckpoint::None;
             self.components.end_deletion();
             return;
         }

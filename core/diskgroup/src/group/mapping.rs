@@ -161,14 +161,21 @@ impl Group {
     /// A checkpoint has ended: frames that its pages do not name are free, and pools without any other are extents again.
     pub(super) fn release_frames(&mut self, out: &mut Vec<Output>) {
         for index in 0..self.members.len() {
-            for extent in self.members[index].pools.checkpoint_ended() {
-                self.release_extent(ExtentLocation { member: index, extent }, out);
-            }
+            self.members[index].pools.checkpoint_ended();
+            self.dissolve_pools(index, out);
         }
         self.deletion_checkpoint = match self.deletion_checkpoint {
             DeletionCheckpoint::Begun => DeletionCheckpoint::Done,
             other => other,
         };
+    }
+
+    /// Pools with nothing in them are extents again, but those whose frames are promised.
+    pub(super) fn dissolve_pools(&mut self, index: u8, out: &mut Vec<Output>) {
+        let (promised, _) = self.index.promised(index);
+        for extent in self.members[index].pools.dissolve(promised) {
+            self.release_extent(ExtentLocation { member: index, extent }, out);
+        }
     }
 
     /// Whether work waits for frames that a checkpoint would free, or a deletion for its pages to be empty on the device.

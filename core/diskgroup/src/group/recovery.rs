@@ -115,10 +115,11 @@ impl Group {
             return self.read_log(position, out);
         };
         let fixed = state.table.fixed_count();
-        if page == fixed && state.table.chunk_count() == 0 {
-            if let Err(what) = state.find_chunks() {
-                return self.open_failed(OpenError::Contradiction(what), out);
-            }
+        if page == fixed
+            && state.table.chunk_count() == 0
+            && let Err(what) = state.find_chunks()
+        {
+            return self.open_failed(OpenError::Contradiction(what), out);
         }
         if page >= state.table.page_count() as u32 || !state.is_in_service() {
             return self.next_table(member + 1, 0, out);

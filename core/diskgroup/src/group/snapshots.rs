@@ -160,7 +160,7 @@ impl Group {
         let component = &mut self.components[key];
         let table = &mut self.members[component.member].table;
         let records = component.lineage.records();
-        if component.lineage.last_stable() == 0 {
+        if component.lineage.last_stable() == 0 || component.record.is_deleting {
             return;
         }
         // One that is asked for has its place there already.

@@ -10,7 +10,7 @@ use crate::node::{Node, Waiter};
 use base::units::BLOCKS_PER_EXTENT;
 use base::{ComponentId, Instant};
 use diskgroup::format::page::ComponentRecord;
-use diskgroup::{Completion, ComponentKey, Group, GroupError, Input, LayerRange, LayerRanges};
+use diskgroup::{Completion, ComponentKey, Group, GroupError, Input, LayerRange, LayerRanges, Op};
 use replication::components::{Store, StoreOp, Stored};
 use wire::{EntryKind, NewComponent, Refusal};
 
@@ -140,16 +140,7 @@ impl Node {
                 self.ask(group, waiter, ask, out);
             }
             Store::Checksums { part, block, count, coefficient } => {
-                let read = |op| Input::Read {
-                    op,
-                    component: key,
-                    part,
-                    layer: 0,
-                    block,
-                    count,
-                    snapshot: 0,
-                    verify: true,
-                };
+                let read = |op| read_content(op, key, (part, block, count));
                 self.ask(group, Waiter::Products { op, group, coefficient }, read, out);
             }
             Store::Delete => self.ask(group, waiter, |op| Input::Delete { op, component: key }, out),
@@ -337,4 +328,9 @@ impl Node {
             None => self.stored(survey.op, Stored::Failed(Refusal::NoComponent)),
         }
     }
+}
+
+/// A verified read of blocks of the content of one part, as the live disk has it.
+fn read_content(op: Op, component: ComponentKey, (part, block, count): (u32, u16, u16)) -> Input {
+    Input::Read { op, component, part, layer: 0, block, count, snapshot: 0, verify: true }
 }

@@ -1,0 +1,256 @@
+//! What the log has of one extent, or of one part that gets its place when it is destaged.
+
+use crate::format::batch::ExtentLocation;
+use base::WriteId;
+use base::units::BLOCKS_PER_EXTENT;
+
+/// What the newest version of a block in the log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Newest {
+    /// Data, at the entry's position in the log.
+    Data,
+    /// Nothing: it was trimmed.
+    Trim,
+}
+
+/// The newest version of one block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IndexEntry {
+    pub(crate) id: WriteId,
+    /// Log block of the data, or of the batch with the trim.
+    pub(crate) position: u64,
+    pub(crate) checksum: u32,
+    pub(crate) block: u8,
+    pub(crate) newest: Newest,
+    /// Whether it has its place: its part's extent, or a frame to which it is on its way. Else a frame is promised to it.
+    pub(crate) has_place: bool,
+}
+
+impl IndexEntry {
+    /// Whether a frame is promised to it.
+    pub(super) fn wants_frame(&self) -> bool {
+        self.newest == Newest::Data && !self.has_place
+    }
+}
+
+/// A whole extent written in place, known to the log but not yet to the extent's descriptor.
+#[derive(Debug)]
+pub(crate) struct Direct {
+    pub(crate) checksums: Box<[u32; BLOCKS_PER_EXTENT]>,
+    pub(crate) id: WriteId,
+    pub(crate) position: u64,
+}
+
+/// A version that a region has by something that is gone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Raised {
+    pub(crate) region: u8,
+    pub(crate) id: WriteId,
+    /// Log position of what is gone.
+    pub(super) position: u64,
+}
+
+/// The newest versions of blocks from before a snapshot, which some snapshot may see (docs/design/0044).
+#[derive(Debug)]
+pub(crate) struct Segment {
+    /// The number of the newest snapshot when they were written.
+    pub(super) born: u32,
+    /// Sorted by block.
+    pub(super) entries: Vec<IndexEntry>,
+}
+
+/// Pages of the table that a part may need when it is destaged, beside two for each segment: its map page.
+const MAP_PAGES: u64 = 1;
+/// Delta pages that a segment may need: it has 256 entries at most, which fit one page, and some of them may go to a page that is there.
+const DELTA_PAGES: u64 = 2;
+
+/// All that the log knows of one extent beyond its descriptor, or of a part that gets its place when it is destaged. What is in force, oldest first: the
+/// descriptor, unless `reset`, or the map page; then `direct`; then the former segments; then `entries`.
+#[derive(Debug)]
+pub(crate) struct Dirty {
+    pub(super) location: ExtentLocation,
+    /// The component's key and the part that has the extent. `None`: it was freed, or the group is still being opened.
+    pub(super) part: Option<(u32, u32)>,
+    /// What was written before a snapshot and stands in the log with what came behind it, oldest first.
+    pub(super) former: Vec<Segment>,
+    /// The number of the newest snapshot when `entries` were written.
+    pub(super) born: u32,
+    /// Whether anything of it gets its place when it is destaged.
+    pub(super) is_mapped: bool,
+    /// Entries in all segments to which a frame is promised.
+    pub(super) data_count: u32,
+    /// Frames and pages that are promised to it.
+    pub(super) promised: (u64, u64),
+    /// Blocks of data that are accepted but not yet stable.
+    pub(super) pending_blocks: u32,
+    /// Log position of the record since which the descriptor counts as empty.
+    pub(super) reset: Option<u64>,
+    pub(super) direct: Option<Direct>,
+    /// Sorted by block.
+    pub(super) entries: Vec<IndexEntry>,
+    /// Versions that regions have although nothing in the log or at rest tells them: of held blocks that ended.
+    pub(super) raised: Vec<Raised>,
+    /// Writes and trims that are accepted but not yet stable.
+    pub(super) pending: u32,
+    pub(super) is_destaging: bool,
+    /// Grows when the extent is freed, so that a destaging under way knows that it came too late.
+    pub(super) generation: u32,
+}
+
+impl Dirty {
+    pub(super) fn new(location: ExtentLocation) -> Dirty {
+        Dirty {
+            location,
+            part: None,
+            former: Vec::new(),
+            born: 0,
+            is_mapped: !location.is_placed(),
+            data_count: 0,
+            promised: (0, 0),
+            pending_blocks: 0,
+            reset: None,
+            direct: None,
+            entries: Vec::new(),
+            raised: Vec::new(),
+            pending: 0,
+            is_destaging: false,
+            generation: 0,
+        }
+    }
+
+    /// What the log has of single blocks since the newest snapshot, by block.
+    pub(crate) fn entries(&self) -> &[IndexEntry] {
+        &self.entries
+    }
+
+    /// The same in all segments, oldest first.
+    pub(crate) fn all_entries(&self) -> impl Iterator<Item = &IndexEntry> {
+        self.former.iter().flat_map(|segment| segment.entries.iter()).chain(&self.entries)
+    }
+
+    /// The oldest segment, which is destaged first: the number of the newest snapshot when it was written, and its entries.
+    pub(crate) fn oldest_segment(&self) -> (u32, &[IndexEntry]) {
+        match self.former.first() {
+            Some(segment) => (segment.born, &segment.entries),
+            None => (self.born, &self.entries),
+        }
+    }
+
+    /// Whether anything of it gets its place when it is destaged.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.is_mapped
+    }
+
+    /// Where it stands; not placed if that is decided when it is destaged.
+    pub(crate) fn location(&self) -> ExtentLocation {
+        self.location
+    }
+
+    /// The component's key and the part.
+    pub(crate) fn part(&self) -> Option<(u32, u32)> {
+        self.part
+    }
+
+    /// Frames and pages that it may need.
+    pub(super) fn wanted(&self) -> (u64, u64) {
+        if !self.is_mapped || (self.is_clean() && self.pending_blocks == 0) {
+            return (0, 0);
+        }
+        let frames = u64::from(self.data_count) + u64::from(self.pending_blocks);
+        (frames, MAP_PAGES + DELTA_PAGES * (self.former.len() as u64 + 1))
+    }
+
+    pub(crate) fn direct(&self) -> Option<&Direct> {
+        self.direct.as_ref()
+    }
+
+    /// Versions of regions that nothing else tells.
+    pub(crate) fn raised(&self) -> &[Raised] {
+        &self.raised
+    }
+
+    /// Whether the descriptor counts as empty.
+    pub(crate) fn is_reset(&self) -> bool {
+        self.reset.is_some()
+    }
+
+    /// Whether writes or trims are accepted that are not stable yet.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending > 0
+    }
+
+    pub(crate) fn is_destaging(&self) -> bool {
+        self.is_destaging
+    }
+
+    /// Grows when the extent is freed.
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Whether it can be forgotten.
+    pub(super) fn is_clean(&self) -> bool {
+        !self.has_state() && self.pending == 0 && !self.is_destaging
+    }
+
+    /// Whether the descriptor lacks anything that the log has.
+    pub(crate) fn has_state(&self) -> bool {
+        self.reset.is_some()
+            || self.direct.is_some()
+            || !self.entries.is_empty()
+            || !self.former.is_empty()
+            || !self.raised.is_empty()
+    }
+
+    /// Whether the log tells whose the extent is, or that it is free: trims alone do not.
+    pub(crate) fn tells_owner(&self) -> bool {
+        let is_data = |entry: &IndexEntry| entry.newest == Newest::Data;
+        self.reset.is_some() || self.direct.is_some() || self.all_entries().any(is_data)
+    }
+
+    /// The oldest log position that it needs.
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        let entries = self.all_entries().map(|entry| entry.position);
+        let raised = self.raised.iter().map(|raised| raised.position);
+        entries
+            .chain(raised)
+            .chain(self.reset)
+            .chain(self.direct.as_ref().map(|direct| direct.position))
+            .min()
+    }
+
+    /// The newest version of a block.
+    pub(crate) fn find(&self, block: u8) -> Option<&IndexEntry> {
+        find_in(&self.entries, block).or_else(|| self.find_before(block, u32::MAX))
+    }
+
+    /// The newest version of a block from before a snapshot.
+    pub(crate) fn find_before(&self, block: u8, snapshot: u32) -> Option<&IndexEntry> {
+        if self.born < snapshot
+            && let Some(entry) = find_in(&self.entries, block)
+        {
+            return Some(entry);
+        }
+        let former = self.former.iter().rev().filter(|segment| segment.born < snapshot);
+        former.map(|segment| find_in(&segment.entries, block)).find_map(|found| found)
+    }
+
+    /// Puts `entry` instead of any older one of its block. Returns that older one. The block keeps the greatest id of
+    /// both: a copy may come with a lesser one than a guest's change that went before, and contains that change.
+    pub(super) fn insert(&mut self, entry: IndexEntry) -> Option<IndexEntry> {
+        match self.entries.binary_search_by_key(&entry.block, |other| other.block) {
+            Ok(index) => {
+                let id = entry.id.max(self.entries[index].id);
+                Some(std::mem::replace(&mut self.entries[index], IndexEntry { id, ..entry }))
+            }
+            Err(index) => {
+                self.entries.insert(index, entry);
+                None
+            }
+        }
+    }
+}
+
+fn find_in(entries: &[IndexEntry], block: u8) -> Option<&IndexEntry> {
+    entries.binary_search_by_key(&block, |entry| entry.block).ok().map(|index| &entries[index])
+}
