@@ -46,6 +46,7 @@ use crate::components::Components;
 use crate::compute::{ComputeId, ComputeIds, Computed};
 use crate::destage::Destaging;
 use crate::exclusive::Exclusive;
+use crate::format::FORMAT_PLAIN;
 use crate::format::batch::Origin;
 use crate::format::superblock::Superblock;
 use crate::held::Held;
@@ -53,6 +54,7 @@ use crate::index::Index;
 use crate::io::{ComponentKey, Event, Input, Io, IoFailure, Output};
 use crate::limits;
 use crate::log::Log;
+use crate::member::Member;
 use crate::members::Members;
 use crate::read::{BlockRange, ReadState, Reads};
 use crate::recovery::Recovery;
@@ -459,7 +461,11 @@ impl Group {
 
     fn trim_caches(&mut self) {
         let budget = self.settings.table_bytes_max / 4096;
-        let mut cached: usize = self.members.iter().map(|(_, member)| member.table.cached_count()).sum();
+        // A visit of destaging may need three pages at once. If pages that must stay filled the budget, each would drive the others out.
+        let is_plain = self.log.format() == FORMAT_PLAIN;
+        let counted =
+            |member: &Member| if is_plain { member.table.cached_count() } else { member.table.clean_count() };
+        let mut cached: usize = self.members.iter().map(|(_, member)| counted(member)).sum();
         while cached > budget.max(64) {
             let fullest = self.members.iter_mut().max_by_key(|member| member.table.cached_count());
             if !fullest.is_some_and(|member| member.table.evict()) {

@@ -299,6 +299,11 @@ impl Table {
         }
     }
 
+    /// Pages in memory that no checkpoint has to write, or nearly so many.
+    pub(crate) fn clean_count(&self) -> usize {
+        self.cached_count.saturating_sub((self.dirty.count() + self.pending.count()) as usize)
+    }
+
     /// Pages that must be written at the next checkpoint.
     pub(crate) fn dirty_count(&self) -> u32 {
         self.dirty.count()
