@@ -225,6 +225,11 @@ pub enum Record {
         /// Which pages: those of this chunk.
         number: u32,
     },
+    /// An extent is no pool any more: what the log says of it before this is void. A part may have had it before it was a pool.
+    PoolGone {
+        /// Which extent.
+        location: ExtentLocation,
+    },
     /// A snapshot of a component is made: what the log has of it before this batch is in the snapshot, what comes later is not.
     Snapshot {
         /// The member of the group that the component stands on.
@@ -259,7 +264,8 @@ impl Record {
             Record::Watermark { .. } | Record::Entry { .. } | Record::Hole { .. } => 0,
             Record::HoldTrim { .. } | Record::HoldDamaged { .. } => 0,
             Record::Promote(_) | Record::End(_) => 0,
-            Record::Chunk { .. } | Record::Snapshot { .. } | Record::SnapshotGone { .. } => 0,
+            Record::Chunk { .. } | Record::PoolGone { .. } => 0,
+            Record::Snapshot { .. } | Record::SnapshotGone { .. } => 0,
         }
     }
 
@@ -273,7 +279,8 @@ impl Record {
             | Record::Hold { location, .. }
             | Record::HoldTrim { location, .. }
             | Record::HoldDamaged { location, .. }
-            | Record::Chunk { location, .. } => location.member,
+            | Record::Chunk { location, .. }
+            | Record::PoolGone { location } => location.member,
             Record::Snapshot { member, .. } | Record::SnapshotGone { member, .. } => *member,
             Record::Promote(blocks) | Record::End(blocks) => blocks.member,
             Record::Component { member, .. }
@@ -299,9 +306,8 @@ impl Record {
             | Record::SnapshotGone { component, .. } => Some(*component),
             Record::Promote(blocks) | Record::End(blocks) => Some(blocks.component),
             Record::Component { .. } | Record::ComponentGone { .. } | Record::PageIntent { .. } => None,
-            Record::Watermark { .. } | Record::Entry { .. } | Record::Hole { .. } | Record::Chunk { .. } => {
-                None
-            }
+            Record::Watermark { .. } | Record::Entry { .. } | Record::Hole { .. } => None,
+            Record::Chunk { .. } | Record::PoolGone { .. } => None,
         }
     }
 
@@ -317,7 +323,7 @@ impl Record {
             Record::PageIntent { .. } | Record::Watermark { .. } => None,
             Record::Entry { .. } | Record::Hole { .. } => None,
             Record::Promote(_) | Record::End(_) => None,
-            Record::Chunk { .. } => Some(self.member()),
+            Record::Chunk { .. } | Record::PoolGone { .. } => Some(self.member()),
             Record::Snapshot { .. } | Record::SnapshotGone { .. } => None,
         }
     }
@@ -373,7 +379,7 @@ impl Record {
             Record::Snapshot { component, id, tag, .. } => {
                 Some((*component, entry(*tag, *id, (0, 0), (0, 0), true)))
             }
-            Record::Chunk { .. } | Record::SnapshotGone { .. } => None,
+            Record::Chunk { .. } | Record::PoolGone { .. } | Record::SnapshotGone { .. } => None,
             Record::Write { .. } | Record::Direct { .. } | Record::Trim { .. } | Record::Free { .. } => None,
             Record::Hold { .. } | Record::HoldTrim { .. } | Record::HoldDamaged { .. } => None,
             Record::Component { .. } | Record::ComponentGone { .. } => None,
@@ -441,9 +447,8 @@ impl Record {
             Record::Hold { .. } | Record::HoldTrim { .. } | Record::HoldDamaged { .. } => self.encode_held(w),
             Record::Promote(blocks) => blocks.encode(13, w),
             Record::End(blocks) => blocks.encode(14, w),
-            Record::Chunk { .. } | Record::Snapshot { .. } | Record::SnapshotGone { .. } => {
-                self.encode_mapped(w)
-            }
+            Record::Chunk { .. } | Record::PoolGone { .. } => self.encode_mapped(w),
+            Record::Snapshot { .. } | Record::SnapshotGone { .. } => self.encode_mapped(w),
         }
     }
 
@@ -463,6 +468,7 @@ impl Record {
                 location(w, 18, ExtentLocation { member: *member, extent: *number }, 0, 0);
                 w.u64(component.0);
             }
+            Record::PoolGone { location: at } => location(w, 19, *at, 0, 0),
             _ => unreachable!("records about mapped parts"),
         }
     }
@@ -556,7 +562,7 @@ impl Record {
             13 => Record::Promote(LayerBlocks::decode(member, (a, b), r)?),
             14 => Record::End(LayerBlocks::decode(member, (a, b), r)?),
             15 => Record::decode_held(r, kind, (location, a, b), origin)?,
-            16..=18 => Record::decode_mapped(r, kind, location),
+            16..=19 => Record::decode_mapped(r, kind, location),
             _ => return Err(FormatError::Damaged("a log record of an unknown kind")),
         })
     }
@@ -570,7 +576,8 @@ impl Record {
                 let (component, _, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
                 Record::Snapshot { member, component, number, id, tag: RequestTag(r.u64()) }
             }
-            _ => Record::SnapshotGone { member, component: ComponentId(r.u64()), number },
+            18 => Record::SnapshotGone { member, component: ComponentId(r.u64()), number },
+            _ => Record::PoolGone { location },
         }
     }
 
@@ -892,6 +899,10 @@ mod tests {
             Record::Promote(blocks),
             Record::End(LayerBlocks { layer: 255, ..blocks }),
             Record::HoldDamaged { component, part: 4, layer: 9, location, block: 255, id, checksum: 8 },
+            Record::Chunk { location, number: 7 },
+            Record::PoolGone { location },
+            Record::Snapshot { member: 2, component, number: 9, id, tag: RequestTag(0x5afe) },
+            Record::SnapshotGone { member: 2, component, number: 9 },
         ]
     }
 

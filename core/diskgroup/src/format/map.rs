@@ -181,6 +181,15 @@ impl MapPage {
         }
     }
 
+    /// That of a part of which nobody knows where its blocks stand. They count as changed after whatever a resync asks for.
+    pub fn lost(component: ComponentId, part: u32) -> MapPage {
+        MapPage {
+            regions: [WriteId { epoch: u32::MAX, sequence: u64::MAX }; REGIONS_PER_EXTENT],
+            entries: Box::new([Entry::LOST; BLOCKS_PER_EXTENT]),
+            ..MapPage::empty(component, part)
+        }
+    }
+
     /// The greatest id of any write to it.
     pub fn write_id(&self) -> WriteId {
         self.regions.iter().copied().max().unwrap_or_default()

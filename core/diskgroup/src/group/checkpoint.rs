@@ -269,7 +269,7 @@ impl Group {
         self.log.advance(anchor);
         self.counters.checkpoints += 1;
         self.checkpoint.end();
-        self.release_frames(out);
+        self.release_frames();
         if self.spare.is_none() {
             self.spare = self.own_pool.take(ANCHOR_SIZE);
         }

@@ -28,7 +28,7 @@ impl Group {
             if !member.is_in_service() || !member.is_capacity() {
                 continue;
             }
-            self.dissolve_pools(index, out);
+            self.dissolve_pools(index);
             let member = &self.members[index];
             let (_, promised) = self.index.promised(index);
             let promised = promised + self.lists_due.len() as u64;

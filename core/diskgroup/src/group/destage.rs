@@ -179,7 +179,9 @@ impl Group {
         let dirty = self.index.get(dirty);
         let (born, _) = dirty.oldest_segment();
         let Some((component, _)) = dirty.part() else { return Way::InPlace };
-        let is_seen = self.components[component].lineage.keeper(born).is_some();
+        let component = &self.components[component];
+        // What a deleted component has in an extent may be on its way to be freed with that.
+        let is_seen = component.lineage.keeper(born).is_some() && !component.record.is_deleting;
         match dirty.location().is_placed() && !is_seen {
             true => Way::InPlace,
             false => Way::Mapped { born },
@@ -289,6 +291,9 @@ impl Group {
         let destage = self.destaging.get(key);
         let (due, dirty, way, boundary) = (destage.due(), destage.dirty(), destage.way(), destage.boundary());
         let is_current = !destage.is_stale(&self.index) && self.members[due.member()].is_in_service();
+        let is_deleted = |(key, _): (u32, u32)| self.components[key].record.is_deleting;
+        let is_void = way != Way::InPlace && self.index.get(dirty).part().is_some_and(is_deleted);
+        let is_current = is_current && !is_void;
         match way {
             Way::InPlace if is_current => self.describe(self.index.get(dirty).location(), dirty, &items),
             Way::Mapped { born } if is_current => self.map_destaged(dirty, (born, boundary), &items),

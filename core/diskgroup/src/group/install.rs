@@ -73,6 +73,7 @@ impl Group {
             Record::Entry { component, entry, .. } => self.install_entry(*component, entry),
             Record::PageIntent { .. } => {}
             Record::Chunk { location, number } => self.install_chunk(*location, *number),
+            Record::PoolGone { location } => self.disown(*location, batch_position),
             Record::Snapshot { component, number, id, .. } => {
                 self.install_snapshot(*component, (*number, *id), batch_position);
             }

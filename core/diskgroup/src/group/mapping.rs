@@ -159,10 +159,10 @@ impl Group {
     }
 
     /// A checkpoint has ended: frames that its pages do not name are free, and pools without any other are extents again.
-    pub(super) fn release_frames(&mut self, out: &mut Vec<Output>) {
+    pub(super) fn release_frames(&mut self) {
         for index in 0..self.members.len() {
             self.members[index].pools.checkpoint_ended();
-            self.dissolve_pools(index, out);
+            self.dissolve_pools(index);
         }
         self.deletion_checkpoint = match self.deletion_checkpoint {
             DeletionCheckpoint::Begun => DeletionCheckpoint::Done,
@@ -170,11 +170,13 @@ impl Group {
         };
     }
 
-    /// Pools with nothing in them are extents again, but those whose frames are promised.
-    pub(super) fn dissolve_pools(&mut self, index: u8, out: &mut Vec<Output>) {
+    /// Pools with nothing in them are extents again, but those whose frames are promised. A record tells: the log may still say whose such an
+    /// extent was before it was a pool, and that must not count for whoever has it next.
+    pub(super) fn dissolve_pools(&mut self, index: u8) {
         let (promised, _) = self.index.promised(index);
         for extent in self.members[index].pools.dissolve(promised) {
-            self.release_extent(ExtentLocation { member: index, extent }, out);
+            self.scarcity.begin_free();
+            self.submit_record(None, Record::PoolGone { location: ExtentLocation { member: index, extent } });
         }
     }
 
@@ -231,7 +233,11 @@ impl Group {
             Some(Placement::Extent(extent)) => self.map_of_extent(key, part, (index, extent), dirty_key),
             None => {
                 self.with_reservation(key, crate::component::Component::take_extent);
-                MapPage::empty(id, part)
+                match self.members[index].lost_extents {
+                    0 => MapPage::empty(id, part),
+                    // A lost extent or page may be the one that tells of this very part.
+                    _ => MapPage::lost(id, part),
+                }
             }
         };
         let table = &mut self.members[index].table;
@@ -362,9 +368,7 @@ impl Group {
         let key = self.components.key_of(id);
         let is_map = key.is_some_and(|key| self.index.page_of(key, part) == Some(page));
         if is_map {
-            let regions = Descriptor::LOST.regions;
-            let entries = Box::new([Entry::LOST; BLOCKS_PER_EXTENT]);
-            let map = MapPage { component: id, part, through: 0, regions, entries };
+            let map = MapPage::lost(id, part);
             return member.table.keep_damaged(page, Content::Map(Box::new(map)));
         }
         // Every snapshot that it told of sees blocks that nobody knows, until a later page tells of them.

@@ -421,6 +421,7 @@ impl Group {
             Record::Write { location, .. }
             | Record::Trim { location, .. }
             | Record::Chunk { location, .. }
+            | Record::PoolGone { location }
             | Record::Hold { location, .. }
             | Record::HoldTrim { location, .. }
             | Record::HoldDamaged { location, .. }
@@ -641,10 +642,9 @@ impl Group {
             let member = &mut self.members[index];
             let owner = member.owners[extent as usize];
             if member.pools.contains(extent) {
-                if !owner.is_free() && owner.component != Descriptor::LOST.component {
-                    return Err("an extent of a part has blocks of another");
-                }
+                // Pages of one checkpoint agree: that a part has it is said by records of the log from before it was a pool.
                 member.owners[extent as usize] = Owner::default();
+                self.index.drop_at(ExtentLocation { member: index, extent });
                 continue;
             }
             if owner.is_free() {

@@ -436,6 +436,10 @@ impl Group {
             Record::ComponentGone { .. } | Record::PageIntent { .. } => {}
             Record::Watermark { .. } | Record::Entry { .. } | Record::Hole { .. } => {}
             Record::Chunk { location, number } => self.chunk_is_stable(*location, *number),
+            Record::PoolGone { location } => {
+                self.scarcity.end_free();
+                self.release_extent(*location, out);
+            }
             Record::Snapshot { .. } | Record::SnapshotGone { .. } => {}
             Record::Hold { location, .. }
             | Record::HoldTrim { location, .. }
