@@ -6,7 +6,7 @@
 
 mod dirty;
 
-pub(crate) use dirty::{Direct, Dirty, IndexEntry, Newest, Raised};
+pub(crate) use dirty::{Direct, Dirty, IndexEntry, Newest, OfPart, Raised};
 
 use crate::bits::BitSet;
 use crate::format::batch::ExtentLocation;
@@ -269,7 +269,7 @@ impl Index {
     pub(crate) fn insert(
         &mut self,
         location: ExtentLocation,
-        (part, born): (Option<(u32, u32)>, u32),
+        (part, born): OfPart,
         entries: impl Iterator<Item = IndexEntry>,
     ) {
         let key = self.key_for(location, part);

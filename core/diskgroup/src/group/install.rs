@@ -4,7 +4,7 @@ use super::Group;
 use crate::component::{Component, Stability};
 use crate::format::batch::{ExtentLocation, Record, WindowEntry};
 use crate::format::page::ComponentRecord;
-use crate::index::{Direct, IndexEntry, Newest};
+use crate::index::{Direct, IndexEntry, Newest, OfPart};
 use crate::member::Owner;
 use crate::rules::Rule;
 use base::{ComponentId, WriteId};
@@ -16,14 +16,11 @@ impl Group {
             Record::Write { component, part, .. } | Record::Trim { component, part, .. }
                 if self.is_contained(*component, *part, batch_position) => {}
             Record::Write { component, part, location, block, id, checksums, .. } => {
-                self.own(*location, *component, *part);
-                let first = u16::from(*block);
-                self.overtake_content(*component, *part, first..first + checksums.len() as u16);
-                let (owner, id) = self.version_over_hole(*component, *part, *id);
-                if owner.is_none() && !location.is_placed() {
-                    return; // Its component is gone.
-                }
-                let owner = (owner, self.born_at(owner, batch_position));
+                let blocks = (u16::from(*block), checksums.len() as u16);
+                let of = (*component, *part, *id);
+                let Some((owner, id)) = self.owner_of_change(*location, of, blocks, batch_position) else {
+                    return;
+                };
                 let entry = |index: usize, checksum: u32| IndexEntry {
                     id,
                     position: data_position + index as u64,
@@ -41,14 +38,11 @@ impl Group {
             Record::Trim { component, part, location, block, count_less_one, id, .. } => {
                 // In a log that has let go of the write before it, it alone tells whose extent that was, and since when
                 // there is nothing in it.
-                self.own(*location, *component, *part);
-                let first = u16::from(*block);
-                self.overtake_content(*component, *part, first..first + u16::from(*count_less_one) + 1);
-                let (owner, id) = self.version_over_hole(*component, *part, *id);
-                if owner.is_none() && !location.is_placed() {
+                let blocks = (u16::from(*block), u16::from(*count_less_one) + 1);
+                let of = (*component, *part, *id);
+                let Some((owner, id)) = self.owner_of_change(*location, of, blocks, batch_position) else {
                     return;
-                }
-                let owner = (owner, self.born_at(owner, batch_position));
+                };
                 let entry = |index: u8| IndexEntry {
                     id,
                     position: batch_position,
@@ -112,6 +106,24 @@ impl Group {
         if let Some((component, entry)) = record.window_entry() {
             self.remember(component, entry, batch_position);
         }
+    }
+
+    /// What stood in those blocks (first, count) of a part is overtaken by a change with that id: whose the change is, since which snapshot,
+    /// and the version it counts with. `None`: its component is gone, and no extent of it is left.
+    fn owner_of_change(
+        &mut self,
+        location: ExtentLocation,
+        (component, part, id): (ComponentId, u32, WriteId),
+        (first, count): (u16, u16),
+        batch_position: u64,
+    ) -> Option<(OfPart, WriteId)> {
+        self.own(location, component, part);
+        self.overtake_content(component, part, first..first + count);
+        let (owner, id) = self.version_over_hole(component, part, id);
+        if owner.is_none() && !location.is_placed() {
+            return None;
+        }
+        Some(((owner, self.born_at(owner, batch_position)), id))
     }
 
     /// The number of the newest snapshot, of a part's component, from before a batch at that position of the log; 0: none.

@@ -13,6 +13,10 @@ pub(crate) enum Newest {
     Trim,
 }
 
+/// Whose entries of the log are: the part, as its component's key and its number (`None`: the component is gone), and the newest
+/// snapshot that they are younger than (0: none).
+pub(crate) type OfPart = (Option<(u32, u32)>, u32);
+
 /// The newest version of one block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IndexEntry {

@@ -3,7 +3,7 @@
 use super::cluster::Cluster;
 use super::host::{Shape, Site};
 use super::nbd::Client;
-use super::tools::{run, text};
+use super::tools::{run, text, wait_for};
 use base::units::{GIB, MIB};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -76,4 +76,32 @@ fn the_map_of_a_sparse_disk_of_64_tib_takes_a_cluster_a_moment() {
         cluster.json("a", &["disk", "create", name, "64TiB", "--share"]);
     }
     check(&cluster.path("a").join("d/nbd.sock"));
+}
+
+/// Zeroes that a client writes take no space and give back what stood there, unless the client keeps it.
+#[test]
+fn zeroes_that_qemu_writes_take_no_space() {
+    let site = Site::new(&Shape::Two { size_mib: 256 });
+    let server = site.start();
+    site.ask(&["disk", "create", "web", "64MiB"]);
+    let uri = format!("nbd+unix:///web?socket={}", text(&site.path("d/nbd.sock")));
+    let qemu_io = |command: &str| run("qemu-io", &["-f", "raw", "-c", command, &uri]);
+    let allocated = || site.json(&["disk", "show", "web"])["allocated_bytes"].as_u64().expect("a number");
+    let is_freed = |most: u64| wait_for("space comes back", 30, || (allocated() <= most).then_some(()));
+    qemu_io("write -P 0 0 8M");
+    assert_eq!(allocated(), 0, "nothing was written yet");
+    qemu_io("write -P 7 0 8M");
+    let full = allocated();
+    assert!(full >= 8 * MIB, "{full} bytes are allocated");
+    qemu_io("write -P 0 0 4M");
+    is_freed(full / 2);
+    qemu_io("read -P 0 0 4M");
+    qemu_io("read -P 7 4M 4M");
+    // `write -z` keeps the space, with `-u` it need not.
+    qemu_io("write -z 0 4M");
+    assert_eq!(allocated(), full);
+    qemu_io("write -z -u 0 8M");
+    is_freed(0);
+    assert!(site.metrics().contains("drystone_disk_zero_bytes_trimmed_total{disk=\"web\"} 12582912"));
+    server.stop();
 }
