@@ -63,6 +63,15 @@ pub enum Request {
         /// Whether the range must keep (or get) its space, so that later writes to it cannot fail for lack of it.
         allocate: bool,
     },
+    /// Read `len` bytes as they were when a snapshot of the disk was taken.
+    View {
+        /// The snapshot's number.
+        snapshot: u32,
+        /// First byte.
+        offset: u64,
+        /// Bytes to read.
+        len: u32,
+    },
     /// Tell which parts of the range are allocated.
     Status {
         /// First byte.
@@ -122,6 +131,9 @@ pub enum RequestError {
     /// The range lies (no longer) within the disk.
     #[error("the range lies outside the disk")]
     OutOfRange,
+    /// The disk has no snapshot (any more) with that number, or no copy in service has it.
+    #[error("the snapshot is not there any more, or no copy of the disk in service has it")]
+    NoSnapshot,
 }
 
 /// The answer to a request.

@@ -7,11 +7,11 @@
 //! they kept.
 
 use crate::attaching::Access;
-use crate::disk::{Disagreement, DiskRecord, DiskState};
+use crate::disk::{Disagreement, DiskRecord, DiskState, Snapshots};
 use base::{ComponentId, DiskId, NodeId, WriteId};
 use layout::Layout;
 use placement::{Percent, Policy};
-use replication::{Ceiling, Member, Role, Roster, Standing};
+use replication::{Ceiling, Member, Numbers, Role, Roster, Standing};
 
 /// Epochs that a host of release 0.1 can have used, one at each start. Its components promised none.
 const EPOCHS_BEFORE_PROMISES: u32 = 1 << 24;
@@ -72,6 +72,7 @@ impl Adopted {
             base: WriteId::default(),
             role: Role::Copy,
             ceiling: Ceiling::Unknown,
+            lacks: Numbers::default(),
         };
         let mut members: Vec<Member> = self.components.iter().map(member).collect();
         members.sort_by_key(|member| (member.place, member.component));
@@ -93,6 +94,7 @@ impl Adopted {
             moving: None,
             surplus: None,
             follows: None,
+            snapshots: Snapshots::default(),
             debts: Vec::new(),
         };
         let record = DiskRecord { space_reservation: record.policy.space_reservation, ..record };

@@ -17,6 +17,7 @@ mod parts;
 mod replace;
 mod resize;
 mod rules;
+mod snapshots;
 mod stand_in;
 
 use crate::attaching::Access;
@@ -28,6 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wire::NewComponent;
 
 pub use parts::{DiskState, Growth, Incoming, MovePlan, MoveRoom, Moving, Reason, StandIn};
+pub use snapshots::{NoSnapshot, Snapshot, Snapshots};
 
 /// The node that serves each device.
 pub type Nodes = BTreeMap<DeviceId, NodeId>;
@@ -70,6 +72,8 @@ pub struct DiskRecord {
     pub moving: Option<Moving>,
     /// The former, larger size. The space between the end of the disk and this size is still to be freed.
     pub surplus: Option<u64>,
+    /// Its snapshots.
+    pub snapshots: Snapshots,
     /// What the policy asks for and the disk lacks.
     pub debts: Vec<Debt>,
 }
@@ -165,6 +169,9 @@ pub enum Objection {
         /// Bytes, for people.
         missing: String,
     },
+    /// A snapshot stands in the way, or lacks.
+    #[error(transparent)]
+    Snapshot(#[from] NoSnapshot),
     /// A rule does not change while the disk is in use.
     #[error("{rule} cannot change from {from} to {to} on a disk in use yet: it needs {needs}")]
     NotLive {
@@ -197,6 +204,9 @@ pub enum Disagreement {
     /// It has two layouts, and nothing says that it moves.
     #[error("the disk has two layouts, and does not move")]
     Moving,
+    /// The names of snapshots and their numbers differ.
+    #[error("the snapshots that the record names are not those of its roster")]
+    Snapshots,
     /// The roster does not name the components of the layout, or not by place.
     #[error("the roster does not name the components of the layout and the incoming ones by place")]
     Members,
@@ -288,6 +298,9 @@ impl DiskRecord {
         }
         if self.layout.boundary().is_some() && self.moving.is_none() {
             return Err(Disagreement::Moving);
+        }
+        if !self.has_fitting_snapshots() {
+            return Err(Disagreement::Snapshots);
         }
         self.check_incoming()?;
         self.layout_to_come().validate()?;

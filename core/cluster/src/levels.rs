@@ -25,6 +25,9 @@ impl Level {
     /// The level from which on disks may have parity, policies have limits of bytes and `read_locality=auto`, and disks follow named policies.
     pub const LIMITS: Level = Level(3);
 
+    /// The level from which on disks may have snapshots, and disk groups are of the format that has them (docs/design/0044, 0047).
+    pub const SNAPSHOTS: Level = Level(4);
+
     /// Its number.
     pub const fn number(self) -> u16 {
         self.0

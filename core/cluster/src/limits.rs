@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+/// Snapshots of one disk, as many as vSAN and Proxmox users keep at most (one an hour for ten days). A disk group has twice the room, for those
+/// that are being deleted.
+pub const SNAPSHOTS_MAX: usize = 256;
+
 /// How long a component may be missing before another takes its place, unless a setting says otherwise (vSAN: 60 min): a
 /// host that restarts or is serviced comes back within it, and a delta is far less work than a whole copy.
 pub const REPAIR_DELAY: Duration = Duration::from_secs(60 * 60);

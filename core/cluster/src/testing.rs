@@ -121,7 +121,7 @@ impl View {
         let disk = &self.disks[&id];
         let moving = disk.roster.moving.map(|moved| replication::Moved { boundary, ..moved });
         let roster = replication::Roster { moving, ..disk.roster.clone() };
-        let next = disk.with_roster(&roster).expect("it moves").record;
+        let next = disk.with_roster(&roster, 0).expect("it moves").record;
         self.disks.insert(id, next);
     }
 

@@ -280,6 +280,7 @@ impl Group {
         if !matches!(self.phase, Phase::Open) {
             return;
         }
+        self.follow_conversion();
         self.retry_pages(out);
         self.retry_reads(out);
         self.retry_waiting(out);
@@ -457,6 +458,15 @@ impl Group {
     /// Bytes of copies that were taken in since the group was opened.
     pub fn copied_bytes(&self) -> u64 {
         self.counters.copied_bytes
+    }
+
+    /// The superblocks say that the group was converted: what is written from now on is of that format. Not amid a checkpoint, whose pages and
+    /// anchor are of one.
+    fn follow_conversion(&mut self) {
+        let format = self.members.superblocks()[0].format;
+        if format != self.log.format() && self.checkpoint.is_idle() {
+            self.log.convert(format);
+        }
     }
 
     fn trim_caches(&mut self) {

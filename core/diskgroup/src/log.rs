@@ -51,6 +51,11 @@ impl Log {
         self.format
     }
 
+    /// The group was converted: new batches are of that version.
+    pub(crate) fn convert(&mut self, format: u32) {
+        self.format = format;
+    }
+
     /// Blocks of the ring.
     pub(crate) fn blocks(&self) -> u64 {
         self.blocks

@@ -158,7 +158,9 @@ impl Ownership {
                 first + limits::TAKE_OVER_AFTER * losses * share / 4
             }
             // A lost owner leaves undecided writes behind, which need an owner as well.
-            Some(rank) if owner.is_some() || !is_whole || is_to_move => {
+            Some(rank)
+                if owner.is_some() || !is_whole || is_to_move || self.roster.snapshots.wants_owner() =>
+            {
                 limits::CARE_AFTER + limits::CARE_AFTER * rank as u32
             }
             Some(_) | None => return Next::Nothing,

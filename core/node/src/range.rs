@@ -76,7 +76,9 @@ pub(crate) fn checksums(data: &Buffers) -> SmallVec<[u32; 2]> {
 /// First byte and length.
 pub(crate) fn range_of(request: &Request) -> (u64, u64) {
     match request {
-        Request::Read { offset, len } => (*offset, u64::from(*len)),
+        Request::Read { offset, len } | Request::View { snapshot: _, offset, len } => {
+            (*offset, u64::from(*len))
+        }
         Request::Write { offset, data } => (*offset, pieces::len(data)),
         Request::Flush => (0, 0),
         Request::Trim { offset, len } | Request::Status { offset, len } => (*offset, *len),

@@ -63,7 +63,7 @@ impl Node {
         let sectors = (len / SECTOR_SIZE) as u32;
         let now = self.now;
         match request {
-            Request::Read { .. } => {
+            Request::Read { .. } | Request::View { .. } => {
                 Some(state.record().arrive(now, Operation::Read, offset / SECTOR_SIZE, sectors))
             }
             Request::Write { .. } => {
@@ -145,11 +145,13 @@ impl Node {
         let (_, len) = range_of(&state.request);
         let moved = match &state.request {
             Request::Flush | Request::Status { .. } => 0,
-            Request::Read { .. } | Request::Write { .. } | Request::WriteZeroes { allocate: true, .. } => len,
+            Request::Read { .. } | Request::View { .. } | Request::Write { .. } => len,
+            Request::WriteZeroes { allocate: true, .. } => len,
             Request::Trim { .. } | Request::WriteZeroes { .. } => 0,
         };
         let is_free = matches!(state.request, Request::Flush | Request::Status { .. });
-        let (disk, changes) = (state.disk, !matches!(state.request, Request::Read { .. }) && !is_free);
+        let is_read = matches!(state.request, Request::Read { .. } | Request::View { .. });
+        let (disk, changes) = (state.disk, !is_read && !is_free);
         let host = match state.requester {
             Requester::Guest(_) => me,
             Requester::Peer { caller, .. } => caller.node.host,
@@ -232,7 +234,8 @@ impl Node {
         state.began = now;
         let (offset, len) = range_of(&state.request);
         match &state.request {
-            Request::Read { .. } => self.read_blocks(key, offset, len, out),
+            Request::Read { .. } => self.read_blocks((key, 0), offset, len, out),
+            &Request::View { snapshot, .. } => self.read_blocks((key, snapshot), offset, len, out),
             Request::Status { .. } => self.ask_status(key, out),
             Request::Flush => unreachable!("a flush ends where it begins"),
             Request::Write { .. } | Request::Trim { .. } | Request::WriteZeroes { .. } => {
@@ -263,7 +266,8 @@ impl Node {
         found
     }
 
-    fn read_blocks(&mut self, key: u32, offset: u64, len: u64, out: &mut Vec<Output>) {
+    /// Reads for a guest; `snapshot`: of that view, 0: the disk as it is.
+    fn read_blocks(&mut self, (key, snapshot): (u32, u32), offset: u64, len: u64, out: &mut Vec<Output>) {
         if len == 0 {
             return self.end_request(key, out);
         }
@@ -275,7 +279,7 @@ impl Node {
         state.outstanding = spans.len() as u32;
         state.answers.resize(spans.len(), Pieces::new());
         for (piece, span) in spans.iter().enumerate() {
-            self.read_from_owner(key, piece as u32, *span);
+            self.read_from_owner((key, piece as u32), snapshot, *span);
         }
     }
 
@@ -295,7 +299,7 @@ impl Node {
         state.answers.resize(edges.len(), Pieces::new());
         for (piece, edge) in edges.iter().enumerate() {
             let spans = self.stretches(self.requests[key as usize].disk, *edge, BLOCK_SIZE, Aim::Read);
-            self.read_from_owner(key, piece as u32, spans[0]);
+            self.read_from_owner((key, piece as u32), 0, spans[0]);
         }
     }
 
@@ -323,6 +327,7 @@ impl Node {
             Err(owner::Failure::Damaged) => state.error = Some(RequestError::Damaged),
             Err(owner::Failure::Unowned) => state.is_returned = true,
             Err(owner::Failure::Abandoned) => state.error = Some(RequestError::Stopping),
+            Err(owner::Failure::NoSnapshot) => state.error = Some(RequestError::NoSnapshot),
         }
         self.piece_ended(key, out);
     }
@@ -477,7 +482,7 @@ impl Node {
             Request::Trim { .. } | Request::WriteZeroes { .. } => {
                 ((change.end - next).min(TRIM_WINDOW), None)
             }
-            Request::Read { .. } | Request::Flush | Request::Status { .. } => {
+            Request::Read { .. } | Request::View { .. } | Request::Flush | Request::Status { .. } => {
                 unreachable!("these change nothing")
             }
         };
@@ -640,7 +645,7 @@ fn outcome_of(state: RequestState) -> Outcome {
         return Err(error);
     }
     match (&state.request, state.stage) {
-        (Request::Read { offset, len }, _) => {
+        (Request::Read { offset, len } | Request::View { snapshot: _, offset, len }, _) => {
             let mut all = Pieces::new();
             for answer in state.answers {
                 pieces::append(&mut all, answer);

@@ -255,6 +255,7 @@ impl Bench {
                     base: base::WriteId::default(),
                     role: Role::Copy,
                     ceiling: Ceiling::Unknown,
+                    lacks: Default::default(),
                 });
             }
         }

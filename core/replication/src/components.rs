@@ -299,7 +299,11 @@ impl Components {
             | Request::Allocation { component, epoch, .. }
             | Request::Held { component, epoch, .. }
             | Request::Checksums { component, epoch, .. }
-            | Request::Promote { component, epoch, .. } => {
+            | Request::Promote { component, epoch, .. }
+            | Request::View { component, epoch, .. }
+            | Request::Snapshot { component, epoch, .. }
+            | Request::DropSnapshot { component, epoch, .. }
+            | Request::Snapshots { component, epoch } => {
                 self.store_if_admitted((caller, token), component, epoch, store_of(&request), out);
             }
             Request::Create(new) => self.store(caller, purpose, new.id, Store::Create(new), out),
@@ -698,6 +702,10 @@ fn store_of(request: &Request) -> Store {
         Request::Checksums { part, block, count, coefficient, .. } => {
             Store::Checksums { part, block, count, coefficient }
         }
+        Request::View { snapshot, part, block, count, .. } => Store::View { snapshot, part, block, count },
+        Request::Snapshot { number, .. } => Store::Snapshot { number },
+        Request::DropSnapshot { number, .. } => Store::DropSnapshot { number },
+        Request::Snapshots { .. } => Store::Snapshots,
         Request::Promote { part, block, count, through, .. } => {
             let (layer, part) = layer::split(part);
             Store::Promote { part, layer, block, count, through }
@@ -714,6 +722,7 @@ fn answer_of(stored: Stored) -> Answer {
         Stored::Allocation(runs) => Answer::Allocation(runs),
         Stored::Held { ranges, next } => Answer::Held { ranges, next },
         Stored::Checksums(checksums) => Answer::Checksums(checksums),
+        Stored::Snapshots(numbers) => Answer::Snapshots(numbers),
         Stored::Failed(refusal) => Answer::Refused(refusal),
         Stored::State { .. } => unreachable!("only openings ask for the state"),
     }

@@ -10,8 +10,10 @@ mod locks;
 pub mod owner;
 mod roster;
 mod rules;
+mod snapshots;
 
 pub use components::{Components, Store};
 pub use owner::Owner;
 pub use roster::{Ceiling, InRows, Member, Moved, OwnedBy, Role, Roster, Standing};
 pub use rules::Rule;
+pub use snapshots::{NotTaken, Numbers, Snapshots};

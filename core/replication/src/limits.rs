@@ -164,6 +164,13 @@ pub const READ_TIME_FRESH: Duration = Duration::from_secs(1);
 /// A read that ends so long after the one before counts as much as all before it.
 pub const READ_TIME_SPARSE: Duration = Duration::from_millis(40);
 
+/// How long changes wait at most for the first attempt to take a snapshot: several times what a loaded disk takes for a write.
+pub const SNAPSHOT_HOLD: Duration = Duration::from_millis(100);
+
+/// And for a later one, each of which may wait twice as long as the one before: what takes longer is no drain but a component that fails, and that leaves
+/// before the next attempt.
+pub const SNAPSHOT_HOLD_MAX: Duration = Duration::from_millis(1000);
+
 const _: () = assert!(RESYNC_RETRY.as_millis() < NO_ROOM_RETRY_MAX.as_millis());
 const _: () = assert!(ROW_CHECK_RETRY.as_millis() * ROW_CHECK_TRIES as u128 > FOLD_AFTER.as_millis());
 const _: () = assert!(DRIFT_ALLOWANCE.as_millis() * 4 < GRANT.as_millis());

@@ -40,6 +40,7 @@ mod row_check;
 mod row_checking;
 mod row_restore;
 mod rows;
+mod snapshots;
 mod status;
 mod steering;
 mod windows;
@@ -65,6 +66,7 @@ use recording::Recording;
 use row_check::RowChecks;
 use slab::Slab;
 use smallvec::SmallVec;
+use snapshots::SnapshotsUnderWay;
 use std::collections::{BTreeSet, VecDeque};
 pub use steering::Reading;
 use wire::{Answer, Refusal, Request};
@@ -128,6 +130,7 @@ pub struct Owner {
     pub(crate) repaired_blocks: u64,
     pub(crate) folded_blocks: u64,
     pub(crate) row_checks: RowChecks,
+    pub(crate) snapshots: SnapshotsUnderWay,
     pub(crate) out: Vec<Output>,
 }
 
@@ -213,6 +216,7 @@ impl Owner {
             repaired_blocks: 0,
             folded_blocks: 0,
             row_checks: RowChecks::default(),
+            snapshots: SnapshotsUnderWay::default(),
             out: Vec::new(),
         };
         owner.starts_until = match owner.holds(Rule::WaitForStarts) {
@@ -263,6 +267,7 @@ impl Owner {
             self.advance_marks();
             self.advance_barriers();
             self.advance_settling();
+            self.advance_snapshots();
             self.advance_record();
             self.advance_release();
             self.retry_stalled();
@@ -364,8 +369,8 @@ impl Owner {
             (Phase::Serving, Input::Change { token, place, part, block, target, tag, asker, payload }) => {
                 self.change((token, asker), tag, (place, part, block), target, payload);
             }
-            (Phase::Serving, Input::Read { token, place, part, block, count, unit }) => {
-                self.read(token, place, Range { part, block, count }, unit, leases);
+            (Phase::Serving, Input::Read { token, place, part, block, count, unit, snapshot }) => {
+                self.read((token, snapshot), place, Range { part, block, count }, unit, leases);
             }
             (Phase::Serving, Input::Status { token, place, part, count }) => {
                 self.status(token, place, (part, count), leases);
@@ -421,6 +426,11 @@ impl Owner {
             }
             Asked::RowParts { at, attempt } => self.row_parts_listed(at, attempt, asked::listing(answer)),
             Asked::RowMend { check, at } => self.row_mend_answered(check, at, asked::done(answer)),
+            Asked::Snapshots(at) => self.snapshots_told(at, asked::snapshots(answer)),
+            Asked::Snapshot { at, number } => self.snapshot_answered(at, number, asked::done(answer)),
+            Asked::DropSnapshot { at, number } => {
+                self.snapshot_dropped(at, number, asked::done(answer));
+            }
             Asked::Close => self.closes -= 1,
             Asked::GivenUp(at) => self.late_answered(at),
         }
@@ -524,6 +534,7 @@ impl Owner {
             .chain(self.marks_wake_at())
             .chain(self.barriers_wake_at())
             .chain(self.row_checks_wake_at())
+            .chain(self.snapshots_wake_at())
             .chain(resends)
             .chain(reads)
             .chain(self.recording.retry_at)

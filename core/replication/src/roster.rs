@@ -1,5 +1,6 @@
 //! The part of a disk's record that replication needs: who owns it, in which epoch, and which components count.
 
+use crate::snapshots::{Numbers, Snapshots};
 use base::{ComponentId, NodeId, WriteId};
 use layout::Code;
 
@@ -96,6 +97,8 @@ pub struct Member {
     pub role: Role,
     /// What it may know at most, while it does not count.
     pub ceiling: Ceiling,
+    /// Snapshots of the disk that it does not have, or not as a whole: they were taken while it did not count.
+    pub lacks: Numbers,
 }
 
 impl Member {
@@ -137,6 +140,8 @@ pub struct Roster {
     /// Grows whenever its places get other numbers: when it begins to move into another layout, and when it has moved. Who maps requests by
     /// a layout of another number maps them wrongly.
     pub shape: u32,
+    /// Its snapshots.
+    pub snapshots: Snapshots,
 }
 
 impl Roster {
@@ -180,7 +185,10 @@ impl Roster {
             match (is_kept, kept) {
                 (true, Some(_)) => (member.standing, member.role) = (Standing::Active, Role::Copy),
                 (true, None) => continue,
-                (false, _) => member.standing = Standing::Stale,
+                (false, _) => {
+                    member.standing = Standing::Stale;
+                    member.lacks = Numbers::through(self.snapshots.last);
+                }
             }
             (member.ceiling, member.base) = (Ceiling::Unknown, WriteId::default());
         }

@@ -32,6 +32,14 @@ pub enum Rule {
     RefuseOldSessions,
     /// A component in resync is told no watermark (invariant 7).
     SettleAfterResync,
+    /// While a snapshot is taken, no change begins before all components that count have it (design 0047).
+    HoldForSnapshot,
+    /// A snapshot is taken once what is under way has ended (design 0047).
+    DrainBeforeSnapshot,
+    /// An attempt to take a snapshot has a number that none had before it (design 0047).
+    NumberAttempts,
+    /// Views are read from components alone that have the snapshot as a whole (design 0047).
+    ViewFromWhole,
     /// The delta includes what was changed on the target alone (invariant 9).
     DeltaIncludesTarget,
     /// The delta includes regions of equal versions (invariant 9).

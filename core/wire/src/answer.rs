@@ -6,7 +6,8 @@ use crate::check;
 use crate::flaw::Flaw;
 use crate::kind::AnswerKind;
 use crate::limits::{
-    CHANGED_PARTS_MAX, ENTRIES_MAX, GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX, RUNS_MAX, STATUS_RUNS_MAX,
+    CHANGED_PARTS_MAX, ENTRIES_MAX, GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX, RUNS_MAX, SNAPSHOTS_MAX,
+    STATUS_RUNS_MAX,
 };
 use crate::message::{Answer, Entry, HeldRange, PartVersions, Refusal, Versions};
 use crate::payload::{Cutter, Payload, Run, block_checksums, runs, verify_blocks};
@@ -40,6 +41,7 @@ impl Coded for Answer {
             Answer::Allocation(_) => AnswerKind::Allocation,
             Answer::Held { .. } => AnswerKind::Held,
             Answer::Checksums(_) => AnswerKind::Checksums,
+            Answer::Snapshots(_) => AnswerKind::Snapshots,
         }
     }
 
@@ -51,6 +53,7 @@ impl Coded for Answer {
             Answer::Allocation(runs) => check::allocation(runs),
             Answer::Held { ranges, next } => check::held(ranges, *next),
             Answer::Checksums(checksums) => check::checksums(checksums),
+            Answer::Snapshots(numbers) => check::snapshots(numbers),
             Answer::Guest(outcome) => check::guest_outcome(outcome),
             Answer::Done { .. } | Answer::Refused(_) | Answer::Revoke { .. } => Ok(()),
         }
@@ -87,6 +90,11 @@ impl Coded for Answer {
                 ranges.iter().for_each(|range| encode_held(w, range));
             }
             Answer::Checksums(checksums) => encode_checksums(w, checksums),
+            Answer::Snapshots(numbers) => {
+                w.u32(numbers.len() as u32);
+                put_zeroes(w, 4);
+                numbers.iter().for_each(|&number| w.u32(number));
+            }
             Answer::Guest(outcome) => encode_outcome(w, outcome),
             Answer::Refused(refusal) => encode_refusal(w, *refusal),
             Answer::Revoke { component, epoch } => {
@@ -107,6 +115,7 @@ impl Coded for Answer {
             | Answer::Allocation(_)
             | Answer::Held { .. }
             | Answer::Checksums(_)
+            | Answer::Snapshots(_)
             | Answer::Refused(_)
             | Answer::Revoke { .. } => Payload::None,
         }
@@ -138,6 +147,12 @@ impl Coded for Answer {
             AnswerKind::Allocation => Answer::Allocation(decode_status(r)?),
             AnswerKind::Held => decode_held(r)?,
             AnswerKind::Checksums => decode_checksums(r)?,
+            AnswerKind::Snapshots => {
+                let count = r.u32() as usize;
+                take_reserved(r, 4)?;
+                check_list(r, count, 4, SNAPSHOTS_MAX)?;
+                Answer::Snapshots((0..count).map(|_| r.u32()).collect())
+            }
             AnswerKind::GuestStatus => Answer::Guest(Ok(Reply::Status(decode_status(r)?))),
             AnswerKind::GuestFailed => Answer::Guest(Err(decode_error(r)?)),
             AnswerKind::Refused => Answer::Refused(decode_refusal(r)?),
@@ -331,6 +346,7 @@ fn encode_outcome(w: &mut Writer, outcome: &Outcome) {
                 RequestError::DeviceLost => 3,
                 RequestError::Stopping => 4,
                 RequestError::OutOfRange => 5,
+                RequestError::NoSnapshot => 6,
             });
             put_zeroes(w, 7);
         }
@@ -373,6 +389,7 @@ fn decode_error(r: &mut Reader<'_>) -> Result<RequestError, Flaw> {
         3 => RequestError::DeviceLost,
         4 => RequestError::Stopping,
         5 => RequestError::OutOfRange,
+        6 => RequestError::NoSnapshot,
         _ => return Err(Flaw::Fields("it failed for no known reason")),
     };
     take_reserved(r, 7)?;
@@ -391,6 +408,8 @@ fn encode_refusal(w: &mut Writer, refusal: Refusal) {
         Refusal::NotOwner => (8, 0),
         Refusal::InUse => (9, 0),
         Refusal::Busy => (10, 0),
+        Refusal::NoSnapshot => (11, 0),
+        Refusal::SnapshotRefused => (12, 0),
     };
     w.u8(code);
     put_zeroes(w, 3);
@@ -415,6 +434,8 @@ fn decode_refusal(r: &mut Reader<'_>) -> Result<Refusal, Flaw> {
         8 => Refusal::NotOwner,
         9 => Refusal::InUse,
         10 => Refusal::Busy,
+        11 => Refusal::NoSnapshot,
+        12 => Refusal::SnapshotRefused,
         _ => return Err(Flaw::Fields("it is refused for no known reason")),
     })
 }

@@ -7,7 +7,7 @@ use crate::flaw::Flaw;
 use crate::layer;
 use crate::limits::{
     ALLOCATION_PARTS_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_LABEL_SIZE_MAX, ENTRIES_MAX,
-    GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX,
+    GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX, SNAPSHOTS_MAX,
 };
 use crate::message::{Entry, HeldRange, NewComponent, PartVersions};
 use base::request::{Buffers, Outcome, Piece, Pieces, Reply, Request, StatusRun};
@@ -154,6 +154,21 @@ pub(crate) fn checksums(checksums: &[Option<u32>]) -> Result<(), Flaw> {
     check((1..=BLOCKS_PER_EXTENT).contains(&checksums.len()), "its blocks are none or more than a part has")
 }
 
+/// The number of a snapshot.
+pub(crate) fn snapshot(number: u32) -> Result<(), Flaw> {
+    check(number != 0, "no snapshot has the number 0")
+}
+
+/// The numbers of a component's snapshots.
+pub(crate) fn snapshots(numbers: &[u32]) -> Result<(), Flaw> {
+    let is_ascending = numbers.windows(2).all(|two| two[0] < two[1]);
+    check(numbers.len() <= SNAPSHOTS_MAX, "it has too many snapshots")?;
+    check(
+        is_ascending && numbers.first() != Some(&0),
+        "its snapshots are not numbered in their order from 1 on",
+    )
+}
+
 /// Parts of a component.
 pub(crate) fn parts(part: u32, count: u16) -> Result<(), Flaw> {
     check(
@@ -174,7 +189,9 @@ pub(crate) fn allocation(runs: &[StatusRun]) -> Result<(), Flaw> {
 /// A guest's request.
 pub(crate) fn guest_request(request: &Request) -> Result<(), Flaw> {
     let (offset, len) = match request {
-        Request::Read { offset, len } => (*offset, u64::from(*len)),
+        Request::Read { offset, len } | Request::View { snapshot: _, offset, len } => {
+            (*offset, u64::from(*len))
+        }
         Request::Write { offset, data } => (*offset, buffers_size(data) as u64),
         Request::Flush => (0, 0),
         Request::Trim { offset, len }
@@ -182,7 +199,7 @@ pub(crate) fn guest_request(request: &Request) -> Result<(), Flaw> {
         | Request::Status { offset, len } => (*offset, *len),
     };
     let moves_data = match request {
-        Request::Read { .. } | Request::Write { .. } => true,
+        Request::Read { .. } | Request::View { .. } | Request::Write { .. } => true,
         Request::Flush | Request::Trim { .. } | Request::WriteZeroes { .. } | Request::Status { .. } => false,
     };
     check(!moves_data || len <= GUEST_PAYLOAD_SIZE_MAX as u64, "it is larger than a guest's request may be")?;

@@ -4,7 +4,7 @@
 
 use crate::limits::{
     BODY_SIZE_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_LABEL_SIZE_MAX, ENTRIES_MAX,
-    GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX, STATUS_RUNS_MAX,
+    GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX, SNAPSHOTS_MAX, STATUS_RUNS_MAX,
 };
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 
@@ -56,6 +56,11 @@ pub enum RequestKind {
     Held,
     Promote,
     Checksums,
+    View,
+    Snapshot,
+    DropSnapshot,
+    Snapshots,
+    GuestView,
 }
 
 /// What an acceptor sends.
@@ -75,9 +80,10 @@ pub enum AnswerKind {
     Allocation,
     Held,
     Checksums,
+    Snapshots,
 }
 
-const REQUEST_KINDS: [RequestKind; 23] = [
+const REQUEST_KINDS: [RequestKind; 28] = [
     RequestKind::Heartbeat,
     RequestKind::Open,
     RequestKind::Close,
@@ -101,9 +107,14 @@ const REQUEST_KINDS: [RequestKind; 23] = [
     RequestKind::Held,
     RequestKind::Promote,
     RequestKind::Checksums,
+    RequestKind::View,
+    RequestKind::Snapshot,
+    RequestKind::DropSnapshot,
+    RequestKind::Snapshots,
+    RequestKind::GuestView,
 ];
 
-const ANSWER_KINDS: [AnswerKind; 13] = [
+const ANSWER_KINDS: [AnswerKind; 14] = [
     AnswerKind::Done,
     AnswerKind::Opened,
     AnswerKind::Data,
@@ -117,6 +128,7 @@ const ANSWER_KINDS: [AnswerKind; 13] = [
     AnswerKind::Allocation,
     AnswerKind::Held,
     AnswerKind::Checksums,
+    AnswerKind::Snapshots,
 ];
 
 const COMPONENT_PAYLOAD: usize = COMPONENT_PAYLOAD_SIZE_MAX;
@@ -163,6 +175,11 @@ impl Kind for RequestKind {
             RequestKind::Held => shape("held request", 16, 0),
             RequestKind::Promote => shape("promote", 32, 0),
             RequestKind::Checksums => shape("checksums request", 24, 0),
+            RequestKind::View => shape("view", 24, 0),
+            RequestKind::Snapshot => shape("snapshot", 16, 0),
+            RequestKind::DropSnapshot => shape("snapshot deletion", 16, 0),
+            RequestKind::Snapshots => shape("snapshots request", 16, 0),
+            RequestKind::GuestView => shape("guest view", 40, 0),
         }
     }
 }
@@ -191,6 +208,7 @@ impl Kind for AnswerKind {
             AnswerKind::Allocation => shape("allocation", 8 + 8 * STATUS_RUNS_MAX, 0),
             AnswerKind::Held => shape("held", 16 + 24 * HELD_RANGES_MAX, 0),
             AnswerKind::Checksums => shape("checksums", 8 + BLOCKS_PER_EXTENT / 8 + BLOCK_CHECKSUMS, 0),
+            AnswerKind::Snapshots => shape("snapshots", 8 + 4 * SNAPSHOTS_MAX, 0),
         }
     }
 }

@@ -177,6 +177,47 @@ pub enum Request {
         /// read for them.
         coefficient: u8,
     },
+    /// Read blocks of one part as they were when a snapshot of the component was taken. They are compared with their checksums.
+    View {
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+        /// The snapshot's number.
+        snapshot: u32,
+        /// Which MiB of the component.
+        part: u32,
+        /// First block of it.
+        block: u16,
+        /// Blocks, 1..=256, that end within the part.
+        count: u16,
+    },
+    /// Take a snapshot of the component: what was changed by answered requests is in it, and what later requests change is not.
+    Snapshot {
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+        /// Its number, greater than those of all snapshots that the component ever had.
+        number: u32,
+    },
+    /// Delete a snapshot of the component; fine if there is none. It is answered when the snapshot can be read no more; its space is
+    /// freed by and by.
+    DropSnapshot {
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+        /// Its number.
+        number: u32,
+    },
+    /// Tell the numbers of the component's snapshots.
+    Snapshots {
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+    },
     /// Make a component.
     Create(NewComponent),
     /// Replace what is recorded of a component. It becomes no smaller by it.
@@ -337,6 +378,14 @@ pub enum Refusal {
     /// Guests of the receiver use the disk.
     #[error("guests use the disk here")]
     InUse,
+    /// The component has no such snapshot.
+    #[error("there is no such snapshot of the component")]
+    NoSnapshot,
+    /// The component cannot have another snapshot.
+    #[error(
+        "the component can have no snapshot: its disk group is of an older format, or it has as many as it can"
+    )]
+    SnapshotRefused,
     /// The receiver is not ready, or has too much to do; try again.
     #[error("not now")]
     Busy,
@@ -385,6 +434,8 @@ pub enum Answer {
     },
     /// The CRC-32C of each block, or of its product; `None` where it is in a hole, which counts as a block of zeroes. 1..=256 blocks.
     Checksums(Vec<Option<u32>>),
+    /// The numbers of a component's snapshots, ascending; at most [`SNAPSHOTS_MAX`](crate::limits::SNAPSHOTS_MAX).
+    Snapshots(Vec<u32>),
     /// How a guest's request ended. Neighbouring pieces of data may arrive as one, or cut anew at each MiB; of very many runs
     /// of allocation ([`STATUS_RUNS_MAX`](crate::limits::STATUS_RUNS_MAX)) the last ones arrive as one that is allocated.
     Guest(Outcome),

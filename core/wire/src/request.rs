@@ -92,6 +92,7 @@ impl Coded for Request {
                 GuestRequest::Trim { .. } => RequestKind::GuestTrim,
                 GuestRequest::WriteZeroes { .. } => RequestKind::GuestWriteZeroes,
                 GuestRequest::Status { .. } => RequestKind::GuestStatus,
+                GuestRequest::View { .. } => RequestKind::GuestView,
             },
             Request::Yield { .. } => RequestKind::Yield,
             Request::GuestGone { .. } => RequestKind::GuestGone,
@@ -99,6 +100,10 @@ impl Coded for Request {
             Request::Held { .. } => RequestKind::Held,
             Request::Promote { .. } => RequestKind::Promote,
             Request::Checksums { .. } => RequestKind::Checksums,
+            Request::View { .. } => RequestKind::View,
+            Request::Snapshot { .. } => RequestKind::Snapshot,
+            Request::DropSnapshot { .. } => RequestKind::DropSnapshot,
+            Request::Snapshots { .. } => RequestKind::Snapshots,
         }
     }
 
@@ -118,6 +123,14 @@ impl Coded for Request {
                 check::readable_part(*part)?;
                 check::blocks(*block, *count)
             }
+            Request::View { snapshot, part, block, count, .. } => {
+                check::snapshot(*snapshot)?;
+                check::content_part(*part)?;
+                check::blocks(*block, *count)
+            }
+            Request::Snapshot { number, .. } | Request::DropSnapshot { number, .. } => {
+                check::snapshot(*number)
+            }
             Request::Promote { part, block, count, .. } => {
                 check::copied_part(*part)?;
                 check::blocks(*block, *count)
@@ -136,6 +149,7 @@ impl Coded for Request {
             | Request::Settle { .. }
             | Request::Changed { .. }
             | Request::Held { .. }
+            | Request::Snapshots { .. }
             | Request::Delete { .. }
             | Request::Yield { .. }
             | Request::GuestGone { .. } => Ok(()),
@@ -200,6 +214,16 @@ impl Coded for Request {
                 put_zeroes(w, 6);
             }
             Request::Held { .. } | Request::Promote { .. } | Request::Checksums { .. } => self.encode_rows(w),
+            &Request::View { component, epoch, snapshot, part, block, count } => {
+                put_component(w, component, epoch);
+                w.u32(part);
+                w.u16(block);
+                w.u16(count);
+                w.u32(snapshot);
+            }
+            &Request::Snapshot { component, epoch, number } => put_numbered(w, component, epoch, number),
+            &Request::DropSnapshot { component, epoch, number } => put_numbered(w, component, epoch, number),
+            &Request::Snapshots { component, epoch } => put_numbered(w, component, epoch, 0),
             Request::Create(new) | Request::Update(new) => encode_new(w, new),
             Request::Delete { component } => w.u64(component.0),
             Request::Guest { disk, tag, request } => {
@@ -222,6 +246,7 @@ impl Coded for Request {
                     | GuestRequest::Flush
                     | GuestRequest::Trim { .. }
                     | GuestRequest::WriteZeroes { .. }
+                    | GuestRequest::View { .. }
                     | GuestRequest::Status { .. },
                 ..
             }
@@ -236,6 +261,10 @@ impl Coded for Request {
             | Request::Held { .. }
             | Request::Promote { .. }
             | Request::Checksums { .. }
+            | Request::View { .. }
+            | Request::Snapshot { .. }
+            | Request::DropSnapshot { .. }
+            | Request::Snapshots { .. }
             | Request::Create(_)
             | Request::Update(_)
             | Request::Delete { .. }
@@ -311,6 +340,28 @@ impl Coded for Request {
                 Request::Promote { component, epoch, part, block, count, through: take_id(r) }
             }
             RequestKind::Checksums => decode_checksums(r)?,
+            RequestKind::View => {
+                let (component, epoch) = take_component(r);
+                let (part, block, count) = (r.u32(), r.u16(), r.u16());
+                Request::View { component, epoch, snapshot: r.u32(), part, block, count }
+            }
+            RequestKind::Snapshot => {
+                let (component, epoch) = take_component(r);
+                Request::Snapshot { component, epoch, number: r.u32() }
+            }
+            RequestKind::DropSnapshot => {
+                let (component, epoch) = take_component(r);
+                Request::DropSnapshot { component, epoch, number: r.u32() }
+            }
+            RequestKind::Snapshots => {
+                let (component, epoch) = take_component(r);
+                take_reserved(r, 4)?;
+                Request::Snapshots { component, epoch }
+            }
+            RequestKind::GuestView => guest(r, |r| {
+                let (offset, len, snapshot) = (r.u64(), r.u32(), r.u32());
+                Ok(GuestRequest::View { snapshot, offset, len })
+            })?,
         })
     }
 }
@@ -346,6 +397,11 @@ impl Request {
 fn put_component(w: &mut Writer, component: ComponentId, epoch: u32) {
     w.u64(component.0);
     w.u32(epoch);
+}
+
+fn put_numbered(w: &mut Writer, component: ComponentId, epoch: u32, number: u32) {
+    put_component(w, component, epoch);
+    w.u32(number);
 }
 
 fn take_component(r: &mut Reader<'_>) -> (ComponentId, u32) {
@@ -400,6 +456,11 @@ fn encode_guest(w: &mut Writer, request: &GuestRequest) {
             block_checksums(Payload::Buffers(data).buffers(), &mut |checksum| w.u32(checksum));
         }
         GuestRequest::Flush => {}
+        GuestRequest::View { snapshot, offset, len } => {
+            w.u64(*offset);
+            w.u32(*len);
+            w.u32(*snapshot);
+        }
         GuestRequest::Trim { offset, len } | GuestRequest::Status { offset, len } => {
             w.u64(*offset);
             w.u64(*len);

@@ -5,7 +5,7 @@ use std::fmt;
 /// The lowest version that this program speaks.
 pub const VERSION_MIN: u16 = 1;
 /// The highest version that this program speaks.
-pub const VERSION_MAX: u16 = 2;
+pub const VERSION_MAX: u16 = 3;
 
 const _: () = assert!(0 < VERSION_MIN && VERSION_MIN <= VERSION_MAX);
 

@@ -16,6 +16,7 @@ mod policies;
 mod rebuild;
 mod resync;
 mod settings;
+mod snapshots;
 mod space;
 mod support;
 mod versions;
@@ -44,6 +45,7 @@ pub use rebuild::{
 };
 pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
 pub use settings::{BalanceMode, SettingsView};
+pub use snapshots::{ConfirmSnapshot, CreateSnapshot, SnapshotView};
 pub use space::{HostShareView, SpaceView};
 pub use support::{SupportFile, SupportView};
 pub use versions::{HostVersionsView, VersionsView};

@@ -1,7 +1,7 @@
 //! `disk`.
 
 use crate::shell::{Shell, seconds, size};
-use crate::{text, transfer};
+use crate::{snapshots, text, transfer};
 use api::client::disk_path;
 use api::types::{
     AllowedView, AttachedView, BucketView, ChangeDisk, CreateDisk, DiskSummary, DiskView, HistogramView,
@@ -96,6 +96,9 @@ pub enum DiskCommand {
     Import(transfer::ImportOptions),
     /// Export a disk to an image file.
     Export(transfer::ExportOptions),
+    /// Take, list and delete snapshots of a disk.
+    #[command(subcommand)]
+    Snapshot(snapshots::SnapshotCommand),
     /// Show the I/O histograms of a disk.
     Histogram(HistogramOptions),
 }
@@ -249,6 +252,7 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
         }
         DiskCommand::Import(options) => transfer::import(shell, options).await,
         DiskCommand::Export(options) => transfer::export(shell, options).await,
+        DiskCommand::Snapshot(command) => snapshots::run(shell, command).await,
         DiskCommand::Histogram(options) => histogram(shell, options).await,
     }
 }

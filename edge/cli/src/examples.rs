@@ -116,6 +116,19 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "disk export",
         &["drystone disk export web web.raw", "drystone disk export web web.qcow2 --format qcow2"],
     ),
+    ("disk snapshot", &["drystone disk snapshot create web monday", "drystone disk snapshot list web"]),
+    (
+        "disk snapshot create",
+        &[
+            "drystone disk snapshot create web monday",
+            "drystone disk snapshot create web before-upgrade --json",
+        ],
+    ),
+    ("disk snapshot list", &["drystone disk snapshot list web", "drystone disk snapshot list web --json"]),
+    (
+        "disk snapshot delete",
+        &["drystone disk snapshot list web", "drystone disk snapshot delete web monday --confirm monday"],
+    ),
     (
         "disk histogram",
         &["drystone disk histogram web", "drystone disk histogram web --since 5m --kind latency"],

@@ -22,6 +22,7 @@ mod program;
 mod rebuild;
 mod resync;
 mod shell;
+mod snapshots;
 mod sorting;
 mod support;
 mod text;

@@ -29,6 +29,7 @@ mod reports;
 mod resync;
 mod settings;
 mod silent;
+mod snapshots;
 mod standing;
 mod state;
 mod status;

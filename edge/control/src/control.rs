@@ -17,6 +17,7 @@ mod overdue;
 mod policies;
 mod replace;
 mod silences;
+mod snapshots;
 mod space;
 mod start;
 mod state;

@@ -18,6 +18,8 @@ use std::time::Duration;
 /// A disk that a client may have.
 pub(crate) struct Found {
     disk: (DiskId, DiskKey),
+    /// The number of the snapshot that is wanted, if one is.
+    view: Option<u32>,
     pub(crate) export: Export,
     error_after: Option<Duration>,
 }
@@ -61,7 +63,9 @@ impl Engine {
         if self.is_stopping {
             return Err(AttachRefusal::Stopping);
         }
-        let record = self.registry.disk_by_name(&wanted.disk).ok_or(AttachRefusal::Unknown)?;
+        let snapshot = self.registry.snapshot_by_name(&wanted.disk);
+        let record = snapshot.map(|(record, _)| record).or_else(|| self.registry.disk_by_name(&wanted.disk));
+        let record = record.ok_or(AttachRefusal::Unknown)?;
         let key = self.node.disk(record.id).ok_or(AttachRefusal::Unknown)?;
         if !record.access.admits(visitor.guest(), self.settings.fabric.node.host) {
             return Err(AttachRefusal::Forbidden(not_named(&record.name)));
@@ -71,8 +75,12 @@ impl Engine {
         {
             return Err(AttachRefusal::Unavailable(format!("disk {} {}", record.name, lock.why)));
         }
-        let export = Registry::export(record);
-        Ok(Found { disk: (record.id, key), export, error_after: wanted.error_after })
+        let export = match snapshot {
+            Some((record, snapshot)) => Registry::snapshot_export(record, snapshot),
+            None => Registry::export(record),
+        };
+        let view = snapshot.map(|(_, snapshot)| snapshot.number);
+        Ok(Found { disk: (record.id, key), view, export, error_after: wanted.error_after })
     }
 
     /// A client wants a disk.
@@ -83,6 +91,8 @@ impl Engine {
         let former = self.clients[client as usize].ticket.take();
         self.give_ticket_back(former);
         match (found, visitor) {
+            // Any number of clients may read a snapshot, wherever the disk is attached.
+            (Ok(found @ Found { view: Some(_), .. }), Ok(_)) => self.answer_attach(client, Ok(found)),
             (Ok(Found { disk: (disk, _), .. }), Ok(visitor)) => {
                 self.tickets += 1;
                 let ticket = Ticket { shard: self.shard, client, number: self.tickets };
@@ -97,6 +107,7 @@ impl Engine {
     fn answer_attach(&mut self, client: u32, found: Result<Found, AttachRefusal>) {
         let state = &mut self.clients[client as usize];
         state.disk = found.as_ref().ok().map(|found| found.disk);
+        state.view = found.as_ref().ok().and_then(|found| found.view);
         state.error_after = found.as_ref().ok().and_then(|found| found.error_after);
         state.session.export(found.map(|found| found.export));
         if let Some((disk, _)) = state.disk {

@@ -22,6 +22,8 @@ pub(crate) struct Client {
     pub(crate) visitor: Option<Visitor>,
     /// The disk that it is attached to.
     pub(crate) disk: Option<(DiskId, DiskKey)>,
+    /// The number of the snapshot of it that it reads; none: it has the disk itself.
+    pub(crate) view: Option<u32>,
     /// In a cluster: the disk that it was let in to, or waits for.
     pub(crate) ticket: Option<(DiskId, Ticket)>,
     /// How long its requests may go without an answer before they end with an error; `None`: they wait.
@@ -45,6 +47,7 @@ impl Client {
             origin,
             visitor: None,
             disk: None,
+            view: None,
             ticket: None,
             error_after: None,
             waits_for: None,

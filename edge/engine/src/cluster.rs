@@ -3,6 +3,7 @@
 //! What the node wants of the directory goes out as a [`Notice`], and comes back as a command. No I/O waits for it but what
 //! the node itself holds back.
 
+use crate::client::Client;
 use crate::command::{ClusterCommand, DiskRecord, Order, OrderFailure};
 use crate::engine::{Engine, Target};
 use crate::notice::Notice;
@@ -129,7 +130,9 @@ impl Engine {
     /// Tells the node whether clients use a disk through this host.
     pub(crate) fn note_use(&mut self, disk: DiskId) {
         let now = self.now();
-        let is_used = self.clients.iter().any(|(_, client)| client.disk.is_some_and(|(of, _)| of == disk));
+        // Who reads a snapshot uses nothing that moves.
+        let has_it = |client: &Client| client.view.is_none() && client.disk.is_some_and(|(of, _)| of == disk);
+        let is_used = self.clients.iter().any(|(_, client)| has_it(client));
         self.node.set_used(now, disk, is_used, &mut self.outputs);
     }
 

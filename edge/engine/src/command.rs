@@ -40,6 +40,8 @@ pub enum Command {
     /// Takes an empty capacity device out of its group, or (named by its log device) an empty group out of the host. Components
     /// that stood on it when it failed are given up if that is said.
     RemoveDevice { device: DeviceId, lost: Lost, answer: Answer<Result<(), EngineError>> },
+    /// Begins to convert disk groups to the format that has snapshots, those that are not yet; tells how many that are.
+    Convert { answer: Answer<usize> },
     /// All of the host.
     Host { answer: Answer<HostState> },
     /// Keeps clients from a disk. Any number of engines may be asked; each answers for its own clients.
@@ -159,6 +161,8 @@ pub struct DiskRecord {
     pub course: Course,
     /// The number of its layout ([`replication::Roster::shape`]).
     pub shape: u32,
+    /// Its snapshots.
+    pub snapshots: Vec<cluster::Snapshot>,
 }
 
 impl DiskRecord {

@@ -9,7 +9,8 @@ use crate::prepared::{Prepared, Written};
 use crate::registry::Leaving;
 use crate::state::{ClientState, DeviceState, DiskState, GroupState, HostState};
 use base::{DeviceId, DiskId, GroupId, HostId, Instant};
-use diskgroup::format::superblock::Superblock;
+use diskgroup::format::FORMAT_VERSION;
+use diskgroup::format::superblock::{MEMBERS_MAX, Superblock};
 use diskgroup::{Event as GroupEvent, Group, Lost, RemoveRefusal};
 use node::{GroupKey, Token};
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ impl Engine {
                 self.add_capacity(group, path, file_size, create, answer);
             }
             Command::RemoveDevice { device, lost, answer } => self.remove_device(device, lost, answer),
+            Command::Convert { answer } => drop(answer.send(self.convert_groups())),
             Command::Host { answer } => drop(answer.send(self.host_state())),
             Command::Lock { disk, lock, answer } => drop(answer.send(self.lock(disk, lock))),
             Command::Unlock { disk, answer } => {
@@ -223,17 +225,63 @@ impl Engine {
         answer: Answer<Result<DeviceId, EngineError>>,
     ) {
         let members = open.superblock.members;
-        let rewritten = self.rewritten(key, members).and_then(|(superblocks, mut rewrites)| {
-            let revision = superblocks.iter().map(|one| one.revision).max().unwrap_or(0);
-            let own = Superblock { revision, ..open.superblock.clone() };
-            rewrites.extend(copy_of(&open)?.map(|(path, file)| (path, file, Some(own))));
-            Ok((superblocks, rewrites))
-        });
+        let quiet = self.expect_no_conversion();
+        let rewritten =
+            quiet.and_then(|()| self.rewritten(key, members)).and_then(|(superblocks, mut rewrites)| {
+                let revision = superblocks.iter().map(|one| one.revision).max().unwrap_or(0);
+                let format = superblocks[0].format;
+                let own = Superblock { revision, format, ..open.superblock.clone() };
+                rewrites.extend(copy_of(&open)?.map(|(path, file)| (path, file, Some(own))));
+                Ok((superblocks, rewrites))
+            });
         match rewritten {
             Ok((superblocks, rewrites)) => {
                 self.write_superblocks(rewrites, Written::Joins { group: key, open, superblocks, answer });
             }
             Err(error) => drop(answer.send(Err(error))),
+        }
+    }
+
+    /// Converts groups of the former format, one after the other (docs/design/0044): superblocks are written that say so, all else stays as it is. Tells
+    /// how many groups are of that format still.
+    fn convert_groups(&mut self) -> usize {
+        let is_plain = |group: &Group| !group.is_opening() && group.superblocks()[0].format < FORMAT_VERSION;
+        let plain = self.node.groups().filter(|(_, group)| is_plain(group));
+        let plain: Vec<(GroupKey, [DeviceId; MEMBERS_MAX])> =
+            plain.map(|(key, group)| (key, group.superblocks()[0].members)).collect();
+        let is_quiet = self.registry.writers == 0 && self.registry.leaving.is_empty();
+        if let Some((key, members)) = plain.first().copied().filter(|_| is_quiet) {
+            match self.rewritten(key, members) {
+                Ok((mut superblocks, mut rewrites)) => {
+                    let written = rewrites.iter_mut().filter_map(|one| one.2.as_mut());
+                    superblocks.iter_mut().chain(written).for_each(|one| one.format = FORMAT_VERSION);
+                    self.registry.converting = Some(key);
+                    self.write_superblocks(rewrites, Written::Converts { group: key, superblocks });
+                }
+                Err(error) => self.converted(key, Err(error), Vec::new()),
+            }
+        }
+        plain.len()
+    }
+
+    /// The superblocks of a group say that it is converted, or could not be written: then it is tried again.
+    fn converted(&mut self, key: GroupKey, result: Result<(), EngineError>, superblocks: Vec<Superblock>) {
+        self.registry.converting = None;
+        let path = self.path_of(key, 0);
+        match result.and_then(|()| self.take_superblocks(key, superblocks)) {
+            Ok(()) => tracing::info!("the disk group of {path} has format {FORMAT_VERSION} from now on"),
+            Err(error) => tracing::error!("convert the disk group of {path}: {error}"),
+        }
+    }
+
+    /// Refuses that a device joins or leaves while superblocks are written for another reason.
+    fn expect_no_conversion(&self) -> Result<(), EngineError> {
+        match self.registry.converting {
+            Some(key) => Err(EngineError::Refused(format!(
+                "the disk group of {} is being converted: try again in a moment",
+                self.path_of(key, 0)
+            ))),
+            None => Ok(()),
         }
     }
 
@@ -264,7 +312,8 @@ impl Engine {
     }
 
     /// Writes superblocks on a thread of its own: a device may take seconds to make them stable.
-    fn write_superblocks(&self, rewrites: Vec<Rewrite>, then: Written) {
+    fn write_superblocks(&mut self, rewrites: Vec<Rewrite>, then: Written) {
+        self.registry.writers += 1;
         let mailbox = self.mailbox.clone();
         in_background(move || {
             let result = rewrites.iter().try_for_each(rewrite);
@@ -273,11 +322,13 @@ impl Engine {
     }
 
     fn written(&mut self, result: Result<(), EngineError>, then: Written) {
+        self.registry.writers -= 1;
         match then {
             Written::Joins { group, open, superblocks, answer } => {
                 let joined = result.and_then(|()| self.take_member(group, *open, superblocks));
                 drop(answer.send(joined));
             }
+            Written::Converts { group, superblocks } => self.converted(group, result, superblocks),
             Written::Left { answer } => drop(answer.send(result)),
         }
     }
@@ -291,7 +342,8 @@ impl Engine {
         if self.node.group(key).is_none() {
             return Err(EngineError::Stopped);
         }
-        let superblock = open.superblock.clone();
+        let format = superblocks[0].format;
+        let superblock = Superblock { format, ..open.superblock.clone() };
         let device = self.add_device(open)?;
         let place = superblock.index as usize;
         let places = &mut self.devices[key.0 as usize];
@@ -322,6 +374,9 @@ impl Engine {
     }
 
     fn remove_device(&mut self, device: DeviceId, lost: Lost, answer: Answer<Result<(), EngineError>>) {
+        if let Err(error) = self.expect_no_conversion() {
+            return drop(answer.send(Err(error)));
+        }
         let refuse = |why: String| Err(EngineError::Refused(why));
         let Some(key) = self.node.group_of(device) else {
             return drop(answer.send(refuse(format!("there is no device {device} on this host"))));

@@ -550,6 +550,8 @@ fn join_group(
         one.superblock.index =
             truth.members.iter().position(|id| *id == one.superblock.device).unwrap_or(place) as u8;
         one.superblock.members = truth.members;
+        // A conversion that not all devices were told of counts from the first of them on.
+        one.superblock.format = truth.format;
         check_size(one)?;
     }
     Ok(open)

@@ -35,6 +35,8 @@ pub(crate) enum Written {
         superblocks: Vec<Superblock>,
         answer: Answer<Result<DeviceId, EngineError>>,
     },
+    /// A group has another format.
+    Converts { group: GroupKey, superblocks: Vec<Superblock> },
     /// A device has left, or a whole group.
     Left { answer: Answer<Result<(), EngineError>> },
 }

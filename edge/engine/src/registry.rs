@@ -3,7 +3,7 @@
 use crate::command::{Answer, DiskLock, DiskRecord};
 use crate::error::EngineError;
 use base::{DeviceId, DiskId, GroupId, HostId};
-use cluster::Guest;
+use cluster::{Guest, Snapshot};
 use frontends::Export;
 use iostats::Statistics;
 use node::GroupKey;
@@ -23,6 +23,10 @@ pub(crate) struct Registry {
     pub(crate) opening: Vec<(GroupKey, Answer<Result<GroupId, EngineError>>)>,
     /// Devices that are leaving their group.
     pub(crate) leaving: Vec<Leaving>,
+    /// Writers of superblocks under way.
+    pub(crate) writers: u32,
+    /// The group whose format is being changed; no device joins or leaves a group meanwhile.
+    pub(crate) converting: Option<GroupKey>,
     /// Who waits until the engine has stopped, and until when it may take.
     pub(crate) stop: Option<(Answer<()>, Instant)>,
     /// Whether the disks that are owned here are being let go of.
@@ -45,6 +49,8 @@ impl Registry {
             statistics: BTreeMap::new(),
             opening: Vec::new(),
             leaving: Vec::new(),
+            writers: 0,
+            converting: None,
             stop: None,
             is_releasing: false,
         }
@@ -68,6 +74,23 @@ impl Registry {
         }
     }
 
+    /// The snapshot of that name, `DISK@SNAPSHOT`, with its disk. No name of a disk has an `@`.
+    pub(crate) fn snapshot_by_name(&self, name: &str) -> Option<(&DiskRecord, &Snapshot)> {
+        let (disk, snapshot) = name.split_once('@')?;
+        let record = self.disk_by_name(disk)?;
+        Some((record, record.snapshots.iter().find(|one| one.name == snapshot)?))
+    }
+
+    /// The export of a snapshot, which can only be read.
+    pub(crate) fn snapshot_export(record: &DiskRecord, snapshot: &Snapshot) -> Export {
+        Export {
+            name: format!("{}@{}", record.name, snapshot.name),
+            size: snapshot.size,
+            read_only: true,
+            description: format!("Drystone disk {}, snapshot {}", record.id, snapshot.name),
+        }
+    }
+
     pub(crate) fn export(record: &DiskRecord) -> Export {
         Export {
             name: record.name.clone(),
@@ -80,7 +103,11 @@ impl Registry {
     /// The disks that somebody may attach to at this host.
     pub(crate) fn exports(&self, guest: Guest<'_>, host: HostId) -> Vec<Export> {
         let all = self.names.values().filter_map(|id| self.disks.get(id));
-        all.filter(|disk| disk.access.admits(guest, host)).map(Registry::export).collect()
+        let with_snapshots = |disk: &DiskRecord| {
+            let snapshots = disk.snapshots.iter().map(|one| Registry::snapshot_export(disk, one));
+            std::iter::once(Registry::export(disk)).chain(snapshots).collect::<Vec<_>>()
+        };
+        all.filter(|disk| disk.access.admits(guest, host)).flat_map(with_snapshots).collect()
     }
 
     pub(crate) fn insert(&mut self, record: DiskRecord) {

@@ -12,7 +12,7 @@ use crate::ring::{Completion, DeviceCall, DeviceFlight, Door, Flight, Socket, is
 use crate::settings::{Endpoint, Fabric, Settings};
 use crate::siblings::Siblings;
 use base::Buffer;
-use base::request::{Buffers, Outcome, Request};
+use base::request::{Buffers, Outcome, Reply, Request, StatusRun};
 use diskgroup::{ComputeId, Computed, Event as GroupEvent, IoFailure, Task};
 use frontends::{Event, Session};
 use node::{GroupKey, Output, Token};
@@ -385,6 +385,18 @@ impl Engine {
                     if self.is_overdue_at_once(client, cookie) {
                         continue;
                     }
+                    let view = self.clients[client as usize].view;
+                    let asked = match view {
+                        Some(number) => of_view(request, number),
+                        None => Ok(request),
+                    };
+                    let request = match asked {
+                        Ok(request) => request,
+                        Err(outcome) => {
+                            self.clients[client as usize].session.reply(cookie, outcome);
+                            continue;
+                        }
+                    };
                     let (now, bytes) = (self.now(), payload_of(&request));
                     let target = Target::Guest { client, cookie, since: now, bytes };
                     let token = Token(self.targets.insert(target) as u64);
@@ -532,11 +544,23 @@ fn merge(buffers: Buffers) -> Buffers {
     merged
 }
 
+/// What a client that has a snapshot asks of the disk; or its answer, where nothing need be asked.
+fn of_view(request: Request, snapshot: u32) -> Result<Request, Outcome> {
+    match request {
+        Request::Read { offset, len } => Ok(Request::View { snapshot, offset, len }),
+        // Only "not allocated" promises something about the bytes.
+        Request::Status { len, .. } => Err(Ok(Reply::Status(vec![StatusRun { len, allocated: true }]))),
+        Request::Flush => Err(Ok(Reply::Done)),
+        request => unreachable!("a snapshot can only be read: {request:?}"),
+    }
+}
+
 /// Bytes of memory that a request holds.
 fn payload_of(request: &Request) -> u64 {
     match request {
         Request::Write { data, .. } => data.iter().map(|buffer| buffer.len() as u64).sum(),
         Request::Read { .. }
+        | Request::View { .. }
         | Request::Flush
         | Request::Trim { .. }
         | Request::WriteZeroes { .. }

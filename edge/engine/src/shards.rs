@@ -140,6 +140,9 @@ impl Router {
                 let home = self.siblings.home_of_device(device);
                 self.to(home.unwrap_or(0), command)
             }
+            Command::Convert { answer } => {
+                self.ask_all(answer, |answer| Command::Convert { answer }, |all| all.into_iter().sum())
+            }
             Command::Host { answer } => {
                 self.ask_all(answer, |answer| Command::Host { answer }, HostState::merged)
             }

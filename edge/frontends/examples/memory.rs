@@ -34,7 +34,9 @@ impl Disk {
     fn perform(&self, pool: &Pool, request: Request) -> Outcome {
         let mut blocks = self.blocks.lock().expect("no thread panics with the lock held");
         Ok(match request {
-            Request::Read { offset, len } => Reply::Data(read(&blocks, pool, offset, u64::from(len))),
+            Request::Read { offset, len } | Request::View { offset, len, .. } => {
+                Reply::Data(read(&blocks, pool, offset, u64::from(len)))
+            }
             Request::Write { offset, data } => {
                 let mut at = offset;
                 for buffer in data {

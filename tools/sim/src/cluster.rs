@@ -24,10 +24,12 @@ mod register;
 mod rollback;
 mod row_checks;
 mod scenes;
+mod snapshots;
 mod stand_ins;
 mod summary;
 mod survivors;
 mod traffic;
+mod views;
 mod watchers;
 mod world;
 

@@ -234,6 +234,7 @@ impl Bed {
             base: WriteId::default(),
             role: Role::Copy,
             ceiling: Ceiling::Unknown,
+            lacks: Default::default(),
         };
         let record = (1, Roster { epoch: 0, owner: None, members: vec![member], ..Roster::default() });
         let key = self.node.open_disk(Instant(self.now), spec, record);

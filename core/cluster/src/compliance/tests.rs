@@ -144,7 +144,7 @@ fn a_mirror_that_is_to_tolerate_more_is_not_compliant_then_moves_and_then_is_com
     assert_eq!(follow(&view), Following::Moving);
     let mut roster = view.disk(1).roster.clone();
     roster.members.iter_mut().for_each(|one| one.standing = Standing::Active);
-    let there = view.disk(1).with_roster(&roster).expect("it arrives").record;
+    let there = view.disk(1).with_roster(&roster, 0).expect("it arrives").record;
     view.disks.insert(disk.id, there.finish_incoming(ComponentId(900)).expect("it counts").record);
     assert_eq!(causes(&view, 1), ("compliant", String::new()));
     assert_eq!(follow(&view), Following::Done);

@@ -1,11 +1,12 @@
 //! The life of a disk from its plan to its deletion, and changes by its owner and by people.
 
 use super::parts::DiskState;
+use super::snapshots::Snapshots;
 use super::{DiskRecord, Nodes, Objection, Transition, node_of};
 use crate::attaching::Access;
 use base::{DiskId, WriteId};
 use placement::{Plan, Policy};
-use replication::{Member, Role, Roster, Standing};
+use replication::{Member, Numbers, Role, Roster, Standing};
 use wire::NewComponent;
 
 /// A disk to be created.
@@ -41,7 +42,8 @@ impl DiskRecord {
                 let (standing, role) = (Standing::Active, Role::Copy);
                 let ceiling = replication::Ceiling::Unknown;
                 let (component, rows) = (copy.id, None);
-                members.push(Member { component, node, place, rows, standing, base, role, ceiling });
+                let lacks = Numbers::default();
+                members.push(Member { component, node, place, rows, standing, base, role, ceiling, lacks });
             }
         }
         let record = DiskRecord {
@@ -62,6 +64,7 @@ impl DiskRecord {
             growth: None,
             moving: None,
             surplus: None,
+            snapshots: Snapshots::default(),
             debts: plan.debts.clone(),
         };
         let transition = record.changed(record.clone());
@@ -134,12 +137,13 @@ impl DiskRecord {
     }
 
     /// Stores what an owner asks for: another owner, or other standings of the same components. A component that
-    /// becomes active is updated *before* the record is stored, because it may have been away while the disk grew.
+    /// becomes active is updated *before* the record is stored, because it may have been away while the disk grew. `now_ns`: what a snapshot that
+    /// the owner has taken says of its time, in nanoseconds since 1970.
     ///
     /// # Errors
     /// When the roster names other components, goes back to an earlier epoch, or leaves a place without an active
     /// component.
-    pub fn with_roster(&self, roster: &Roster) -> Result<Transition, Objection> {
+    pub fn with_roster(&self, roster: &Roster, now_ns: u64) -> Result<Transition, Objection> {
         let of = |roster: &Roster| -> Vec<_> {
             roster.members.iter().map(|one| (one.place, one.component, one.node, one.role)).collect()
         };
@@ -150,6 +154,7 @@ impl DiskRecord {
             return Err(Objection::Roster("its epoch is earlier"));
         }
         let mut next = DiskRecord { roster: roster.clone(), ..self.clone() };
+        next.follow_snapshots(&self.roster, now_ns);
         match (roster.moving, &mut next.moving, next.layout.boundary()) {
             (Some(moved), Some(moving), Some(_)) => {
                 moving.trimmed = moved.trimmed;

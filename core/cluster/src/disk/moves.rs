@@ -33,6 +33,7 @@ impl DiskRecord {
     ) -> Result<Transition, Objection> {
         self.expect_active()?;
         self.expect_one_layout()?;
+        self.expect_no_snapshots("cannot be moved into another layout")?;
         if self.growth.is_some() {
             return Err(Objection::Growth("the disk is growing"));
         }
@@ -77,6 +78,7 @@ impl DiskRecord {
     ) -> Result<MovePlan, Objection> {
         self.expect_active()?;
         self.expect_one_layout()?;
+        self.expect_no_snapshots("cannot be moved into another layout")?;
         let mut last = 0;
         let mut ids = || {
             last += 1;

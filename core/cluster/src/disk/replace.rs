@@ -5,7 +5,7 @@ use super::{DiskRecord, Objection, Transition, seated};
 use crate::limits::PLACE_MEMBERS_MAX;
 use base::{ComponentId, NodeId, WriteId};
 use layout::{Component, Layout};
-use replication::{Member, Role, Standing};
+use replication::{Member, Numbers, Role, Standing};
 
 impl DiskRecord {
     /// Begins to bring components in, all of them or none. Each is absent until its owner has filled it. A component
@@ -29,6 +29,7 @@ impl DiskRecord {
                 base: WriteId::default(),
                 role: Role::Copy,
                 ceiling: replication::Ceiling::Unknown,
+                lacks: Numbers::through(self.roster.snapshots.last),
             };
             let behind = next.roster.members.partition_point(|other| other.place <= one.place);
             next.roster.members.insert(behind, member);
@@ -48,6 +49,9 @@ impl DiskRecord {
         if !self.is_active(component) {
             return Err(Objection::NotActive(component));
         }
+        if let Some(lost) = one.replaces {
+            self.expect_snapshots_elsewhere(lost)?;
+        }
         next.layout = seated(&next.layout, &one);
         if let Some(growth) = &mut next.growth {
             growth.layout = seated(&growth.layout, &one);
@@ -65,6 +69,7 @@ impl DiskRecord {
     /// When it is not incoming, or is the only active one of its place.
     pub fn cancel_incoming(&self, component: ComponentId) -> Result<Transition, Objection> {
         self.expect_active()?;
+        self.expect_snapshots_elsewhere(component)?;
         let mut next = self.clone();
         let one = next.take_incoming(component)?;
         next.roster.members.retain(|member| member.component != component);

@@ -10,7 +10,7 @@ use base::units::SECTOR_SIZE;
 use base::{ComponentId, WriteId};
 use layout::Component;
 use placement::DeviceSpace;
-use replication::{Member, Role, Standing};
+use replication::{Member, Numbers, Role, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl DiskRecord {
@@ -79,6 +79,8 @@ impl DiskRecord {
                     base: WriteId::default(),
                     role: Role::Copy,
                     ceiling: replication::Ceiling::Unknown,
+                    // Nobody reads a view beyond the size that the disk had then.
+                    lacks: Numbers::default(),
                 });
             }
         }
@@ -124,6 +126,7 @@ impl DiskRecord {
             return Err(Objection::Growth("the disk is growing"));
         }
         self.expect_one_layout()?;
+        self.expect_no_snapshots("cannot be shrunk")?;
         if size == 0 || size >= self.size || !size.is_multiple_of(SECTOR_SIZE) {
             return Err(Objection::Size { wanted: "shrunk", size: self.size, found: size });
         }

@@ -4,7 +4,7 @@ use super::parts::{Growth, Incoming, Reason, StandIn};
 use super::{DiskRecord, Objection, Transition};
 use crate::limits::PLACE_MEMBERS_MAX;
 use base::{ComponentId, NodeId, WriteId};
-use replication::{Member, Role, Standing};
+use replication::{Member, Numbers, Role, Standing};
 
 impl DiskRecord {
     /// The stand-in of a component, whether it counts yet or not.
@@ -33,6 +33,7 @@ impl DiskRecord {
                 base: WriteId::default(),
                 role: Role::StandIn { of: one.of },
                 ceiling: replication::Ceiling::Unknown,
+                lacks: Numbers::through(self.roster.snapshots.last),
             };
             let behind = next.roster.members.partition_point(|other| other.place <= one.place);
             next.roster.members.insert(behind, member);

@@ -40,7 +40,7 @@ fn stand(disk: &DiskRecord, component: u64, standing: Standing) -> DiskRecord {
     let mut roster = disk.roster.clone();
     let member = roster.members.iter_mut().find(|one| one.component == ComponentId(component));
     member.expect("it is there").standing = standing;
-    disk.with_roster(&roster).expect("something is left").record
+    disk.with_roster(&roster, 0).expect("something is left").record
 }
 
 fn ids(disk: &DiskRecord) -> Vec<u64> {
@@ -109,9 +109,9 @@ fn what_does_not_fit_is_refused() {
     );
     let mut roster = disk.roster.clone();
     roster.members.iter_mut().for_each(|one| one.standing = Standing::Absent);
-    assert_eq!(disk.with_roster(&roster), Err(Objection::Roster("a place has too few active components")));
+    assert_eq!(disk.with_roster(&roster, 0), Err(Objection::Roster("a place has too few active components")));
     roster.members.pop();
-    assert_eq!(disk.with_roster(&roster), Err(Objection::Roster("it names other components")));
+    assert_eq!(disk.with_roster(&roster, 0), Err(Objection::Roster("it names other components")));
     let deleting = disk.begin_delete().expect("it is there").record;
     assert_eq!(deleting.rename("two"), Err(Objection::State(DiskState::Deleting)));
 }
@@ -181,10 +181,10 @@ fn a_component_that_begins_to_count_is_given_its_size_before_that() {
     let begun = away.begin_growth(2 * GIB, &view.spaces(), &view.nodes(), &mut counting_from(20), 1);
     let grown = begun.expect("it fits").record.finish_growth().expect("it grows").record;
     let mut roster = grown.roster.clone();
-    let unchanged = grown.with_roster(&roster).expect("it is the same");
+    let unchanged = grown.with_roster(&roster, 0).expect("it is the same");
     assert!(unchanged.update.is_empty());
     roster.members.iter_mut().for_each(|one| one.standing = Standing::Active);
-    let joins = grown.with_roster(&roster).expect("all are there");
+    let joins = grown.with_roster(&roster, 0).expect("all are there");
     let told: Vec<_> = joins.update.iter().map(|(_, one)| (one.id.0, one.size)).collect();
     assert_eq!(told, [(1, 2 * GIB)]);
 }
@@ -402,18 +402,18 @@ fn attempt(disk: &DiskRecord, view: &View, what: &Happening, next: u64) -> Resul
             let mut roster = disk.roster.clone();
             roster.members[which % members.len()].standing =
                 [Standing::Active, Standing::Absent, Standing::Stale][usize::from(*standing)];
-            disk.with_roster(&roster)
+            disk.with_roster(&roster, 0)
         }
         Happening::Arrive(which) => {
             let arrives = coming(which);
             let mut roster = disk.roster.clone();
             let member = roster.members.iter_mut().find(|one| one.component == arrives);
             member.ok_or(Objection::NoComponent(arrives))?.standing = Standing::Active;
-            disk.with_roster(&roster)
+            disk.with_roster(&roster, 0)
         }
         Happening::Owner(host) => {
             let owner = Some(OwnedBy { node: crate::testing::node(*host), incarnation: 1 });
-            disk.with_roster(&Roster { epoch: disk.roster.epoch + 1, owner, ..disk.roster.clone() })
+            disk.with_roster(&Roster { epoch: disk.roster.epoch + 1, owner, ..disk.roster.clone() }, 0)
         }
         Happening::Replace(which, device) => {
             let lost = members[which % members.len()].component;
@@ -549,9 +549,9 @@ fn a_disk_that_gets_another_layout_has_two_until_all_has_moved() {
     let size = two.layout.size();
     let mut roster = two.roster.clone();
     roster.moving = Some(replication::Moved { boundary: size, trimmed: 0 });
-    assert!(disk.with_roster(&roster).is_err());
-    assert!(two.with_roster(&Roster { moving: None, ..two.roster.clone() }).is_err());
-    let moved = two.with_roster(&roster).expect("it follows").record;
+    assert!(disk.with_roster(&roster, 0).is_err());
+    assert!(two.with_roster(&Roster { moving: None, ..two.roster.clone() }, 0).is_err());
+    let moved = two.with_roster(&roster, 0).expect("it follows").record;
     assert!(matches!(two.end_move(), Err(Objection::NotMoving)) && moved.has_moved());
     let ended = moved.end_move().expect("all has moved");
     assert_eq!((ended.record.policy, ended.record.layout.boundary()), (wanted, None));
@@ -592,7 +592,8 @@ fn both_layouts_of_a_disk_that_moves_have_the_reservation_of_their_policy() {
         assert_eq!((reservation, half.space_reservation), (half.policy.space_reservation, reservation));
         let mut roster = two.roster.clone();
         roster.moving = Some(replication::Moved { boundary: two.layout.size(), trimmed: 0 });
-        let ended = two.with_roster(&roster).and_then(|moved| moved.record.end_move()).expect("it has moved");
+        let ended =
+            two.with_roster(&roster, 0).and_then(|moved| moved.record.end_move()).expect("it has moved");
         assert_eq!(reserved(&ended.record), both[2..]);
         let back = two.steer_move(true, false).expect("it moves").record;
         assert_eq!(reserved(&back.end_move().expect("nothing has moved").record), both[..2]);

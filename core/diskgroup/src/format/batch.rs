@@ -376,6 +376,8 @@ impl Record {
                 Some((*component, entry(*tag, *id, (*part, 0), (0, 256), true)))
             }
             Record::Entry { component, entry, .. } => Some((*component, *entry)),
+            // Where the owner gives it no id it is no entry of the window (docs/design/0047).
+            Record::Snapshot { id, .. } if *id == WriteId::default() => None,
             Record::Snapshot { component, id, tag, .. } => {
                 Some((*component, entry(*tag, *id, (0, 0), (0, 0), true)))
             }

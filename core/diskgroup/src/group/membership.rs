@@ -155,7 +155,8 @@ impl Group {
         self.members.superblocks()
     }
 
-    /// Takes over superblocks that were written again with another membership.
+    /// Takes over superblocks that were written again with another membership, or another format: new structures are of that from the next
+    /// checkpoint on (docs/design/0044, "Conversion").
     pub fn set_superblocks(&mut self, superblocks: Vec<Superblock>) {
         self.members.set_superblocks(superblocks);
     }

@@ -124,10 +124,12 @@ impl Gathers {
         match store {
             Store::Write { part, .. } | Store::Trim { part, .. } => of_it.filter(|one| one == part).collect(),
             Store::Read { .. } | Store::Allocation { .. } | Store::Changed { .. } => Vec::new(),
-            Store::Checksums { .. } => Vec::new(),
+            Store::Checksums { .. } | Store::View { .. } => Vec::new(),
+            Store::DropSnapshot { .. } | Store::Snapshots => Vec::new(),
             Store::Settle { .. } | Store::Forget { .. } => Vec::new(),
             Store::Promote { part, .. } => of_it.filter(|one| one == part).collect(),
             Store::Held { .. }
+            | Store::Snapshot { .. }
             | Store::State
             | Store::Promise { .. }
             | Store::Create(_)

@@ -43,8 +43,8 @@ impl Node {
         fabric.take_from_owner(disk);
     }
 
-    /// Has the owner on this node read a piece.
-    pub(crate) fn read_from_owner(&mut self, key: u32, piece: u32, of: Stretch) {
+    /// Has the owner on this node read a piece of a request; `snapshot`: of that view, 0: the disk as it is.
+    pub(crate) fn read_from_owner(&mut self, (key, piece): (u32, u32), snapshot: u32, of: Stretch) {
         let (part, block) = part_and_block(of.offset);
         let count = (of.len / BLOCK_SIZE) as u16;
         let unit = match of.target {
@@ -54,7 +54,7 @@ impl Node {
         };
         let (token, place) = (Piece { request: key, piece }.into(), of.place);
         let disk = self.requests[key as usize].disk();
-        self.step_owner(disk, Input::Read { token, place, part, block, count, unit });
+        self.step_owner(disk, Input::Read { token, place, part, block, count, unit, snapshot });
     }
 
     /// Has the owner on this node change a piece.
@@ -215,6 +215,7 @@ impl Node {
             Event::RestoreBegan { .. } | Event::Diverged { .. } => {}
             Event::ResyncBegan { .. } | Event::ResyncFailed { .. } | Event::Repaired { .. } => {}
             Event::RowDisagrees { .. } | Event::RowsChecked { .. } => {}
+            Event::SnapshotTaken { .. } | Event::SnapshotNotTaken { .. } => {}
         }
         out.push(Output::Fabric(FabricOutput::Owner { disk: id, event }));
     }

@@ -8,7 +8,7 @@ use super::translate::{
 use crate::interface::{FabricOutput, GroupKey, Output, Token};
 use crate::node::{Node, Waiter};
 use base::units::BLOCKS_PER_EXTENT;
-use base::{ComponentId, Instant};
+use base::{ComponentId, Instant, RequestTag, WriteId};
 use diskgroup::format::page::ComponentRecord;
 use diskgroup::{Completion, ComponentKey, Group, GroupError, Input, LayerRange, LayerRanges, Op};
 use replication::components::{Store, StoreOp, Stored};
@@ -18,14 +18,14 @@ const _: () = assert!(diskgroup::format::page::PARTS_PER_HOLE == replication::li
 const _: () = assert!(replication::limits::WINDOW_CHANGES_MAX as u64 == diskgroup::limits::UNDECIDED_MAX);
 
 impl Node {
-    /// Reads a component of this node, whoever owns its disk, to compare copies. Ends with
+    /// Reads a component of this node, whoever owns its disk, to compare copies: a part of it, of the view of a snapshot, or with 0 as it is. Ends with
     /// [`crate::FabricOutput::Component`].
     pub fn inspect(
         &mut self,
         now: Instant,
         token: Token,
         component: ComponentId,
-        part: u32,
+        (part, snapshot): (u32, u32),
         out: &mut Vec<Output>,
     ) {
         self.now = now;
@@ -34,16 +34,8 @@ impl Node {
             return out.push(Output::Fabric(FabricOutput::Component { token, answer }));
         };
         let count = BLOCKS_PER_EXTENT as u16;
-        let read = |op| Input::Read {
-            op,
-            component: key,
-            part,
-            layer: 0,
-            block: 0,
-            count,
-            snapshot: 0,
-            verify: true,
-        };
+        let read =
+            |op| Input::Read { op, component: key, part, layer: 0, block: 0, count, snapshot, verify: true };
         self.ask(group, Waiter::Inspection { token }, read, out);
         self.pump(out);
     }
@@ -117,6 +109,31 @@ impl Node {
                 let read =
                     |op| Input::Read { op, component: key, part, layer, block, count, snapshot: 0, verify };
                 self.ask(group, waiter, read, out);
+            }
+            Store::View { snapshot, part, block, count } => {
+                let read = |op| Input::Read {
+                    op,
+                    component: key,
+                    part,
+                    layer: 0,
+                    block,
+                    count,
+                    snapshot,
+                    verify: true,
+                };
+                self.ask(group, waiter, read, out);
+            }
+            // It is no entry of the window, so it has no id (docs/design/0047).
+            Store::Snapshot { number } => {
+                let (id, tag) = (WriteId::default(), RequestTag::default());
+                self.ask(group, waiter, |op| Input::Snapshot { op, component: key, number, id, tag }, out);
+            }
+            Store::DropSnapshot { number } => {
+                self.ask(group, waiter, |op| Input::DropSnapshot { op, component: key, number }, out);
+            }
+            Store::Snapshots => {
+                let numbers = self.group(group).map_or_else(Vec::new, |group| group.snapshots(key));
+                self.stored(op, Stored::Snapshots(numbers));
             }
             Store::Changed { since, from_part } => {
                 self.ask(group, waiter, |op| Input::Changed { op, component: key, since, from_part }, out);

@@ -146,9 +146,8 @@ pub(crate) fn refusal(error: GroupError) -> Refusal {
         GroupError::DeviceLost => Refusal::DeviceLost,
         GroupError::NoComponent => Refusal::NoComponent,
         GroupError::NoSlot | GroupError::Malformed => Refusal::NoSlot,
-        GroupError::NoSnapshot | GroupError::SnapshotRefused => {
-            unreachable!("nobody asks for snapshots yet")
-        }
+        GroupError::NoSnapshot => Refusal::NoSnapshot,
+        GroupError::SnapshotRefused => Refusal::SnapshotRefused,
     }
 }
 
@@ -179,7 +178,8 @@ pub(crate) fn part_of(store: &Store) -> Option<u32> {
         Store::Write { part, .. } | Store::Trim { part, .. } | Store::Read { part, .. } => Some(*part),
         Store::State | Store::Promise { .. } | Store::Settle { .. } | Store::Forget { .. } => None,
         Store::Allocation { part, count } => Some(part.saturating_add(u32::from(*count) - 1)),
-        Store::Promote { part, .. } | Store::Checksums { part, .. } => Some(*part),
+        Store::Promote { part, .. } | Store::Checksums { part, .. } | Store::View { part, .. } => Some(*part),
+        Store::Snapshot { .. } | Store::DropSnapshot { .. } | Store::Snapshots => None,
         Store::Held { .. } | Store::Changed { .. } | Store::Create(_) | Store::Update(_) | Store::Delete => {
             None
         }

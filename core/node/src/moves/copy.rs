@@ -80,7 +80,10 @@ impl Node {
                 Some(Target::Rows) => unreachable!("reads go unit by unit"),
             };
             let count = (of.len / BLOCK_SIZE) as u16;
-            self.step_owner(disk, Input::Read { token, place: of.place, part, block, count, unit });
+            self.step_owner(
+                disk,
+                Input::Read { token, place: of.place, part, block, count, unit, snapshot: 0 },
+            );
         }
     }
 
@@ -100,7 +103,7 @@ impl Node {
             Ok(Reply::Changed | Reply::Allocation(_)) => {}
             Err(Failure::NoSpace) => slice.failure = Some(Trouble::NoSpace),
             Err(Failure::Damaged) => slice.failure = Some(Trouble::Damaged),
-            Err(Failure::Unowned | Failure::Abandoned) => {}
+            Err(Failure::Unowned | Failure::Abandoned | Failure::NoSnapshot) => {}
         }
         if slice.outstanding > 0 {
             return;

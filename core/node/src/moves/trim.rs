@@ -78,7 +78,7 @@ impl Node {
             mover.trouble = match result {
                 Err(Failure::NoSpace) => Some(Trouble::NoSpace),
                 Err(Failure::Damaged) => Some(Trouble::Damaged),
-                Err(Failure::Unowned | Failure::Abandoned) | Ok(_) => mover.trouble,
+                Err(Failure::Unowned | Failure::Abandoned | Failure::NoSnapshot) | Ok(_) => mover.trouble,
             };
         }
     }

@@ -117,6 +117,29 @@ pub enum Store {
         /// What each byte is multiplied with before its checksum is computed; with 1 nothing is read.
         coefficient: u8,
     },
+    /// Read blocks of a snapshot's view.
+    View {
+        /// Its number.
+        snapshot: u32,
+        /// Which MiB of the component.
+        part: u32,
+        /// First block.
+        block: u16,
+        /// Blocks.
+        count: u16,
+    },
+    /// Take a snapshot.
+    Snapshot {
+        /// Its number.
+        number: u32,
+    },
+    /// Delete a snapshot.
+    DropSnapshot {
+        /// Its number.
+        number: u32,
+    },
+    /// Tell the numbers of the snapshots.
+    Snapshots,
     /// Make the component.
     Create(NewComponent),
     /// Replace its record.
@@ -172,6 +195,8 @@ pub enum Stored {
         /// Where to go on.
         next: Option<u32>,
     },
+    /// The numbers of the component's snapshots, ascending.
+    Snapshots(Vec<u32>),
     /// The CRC-32C of each block; `None` in a hole.
     Checksums(Vec<Option<u32>>),
     /// It is not done.

@@ -106,6 +106,18 @@ pub(crate) enum Asked {
         check: Key<RowCheckWork>,
         at: At,
     },
+    /// Which snapshots the member has.
+    Snapshots(At),
+    /// To take a snapshot.
+    Snapshot {
+        at: At,
+        number: u32,
+    },
+    /// To delete a snapshot that the record does not name.
+    DropSnapshot {
+        at: At,
+        number: u32,
+    },
     Close,
     /// It was for something that waits for it no more.
     GivenUp(At),
@@ -138,6 +150,7 @@ impl Asked {
             }
             Asked::Step(Step::Gather { at, .. } | Step::RowCheck { at, .. }) => Some(*at),
             Asked::RowParts { at, .. } | Asked::RowMend { at, .. } => Some(*at),
+            Asked::Snapshots(at) | Asked::Snapshot { at, .. } | Asked::DropSnapshot { at, .. } => Some(*at),
             // A write of a copy is found by its work.
             Asked::Step(Step::CopyWrite { .. }) | Asked::Settle | Asked::Close => None,
         }
@@ -212,6 +225,14 @@ pub(crate) fn listing(answer: Result<Answer, Lost>) -> Result<Listing, Unanswere
 pub(crate) fn held(answer: Result<Answer, Lost>) -> Result<Listed, Unanswered> {
     match answer? {
         Answer::Held { ranges, next } => Ok(Listed { ranges, next }),
+        other => Err(other.into()),
+    }
+}
+
+/// The answer to a question about snapshots.
+pub(crate) fn snapshots(answer: Result<Answer, Lost>) -> Result<Vec<u32>, Unanswered> {
+    match answer? {
+        Answer::Snapshots(numbers) => Ok(numbers),
         other => Err(other.into()),
     }
 }

@@ -4,6 +4,7 @@ use super::steering::Reading;
 use crate::limits;
 use crate::roster::{Moved, Role, Roster, Standing};
 use crate::rules::Rule;
+use crate::snapshots::NotTaken;
 use base::request::{Buffers, Pieces, StatusRun};
 use base::rules::Rules;
 use base::units::BLOCK_SIZE;
@@ -194,6 +195,8 @@ pub enum Input {
         count: u16,
         /// Of a place with parity, the data unit of the row; its part and blocks are those of the members then.
         unit: Option<u8>,
+        /// The number of a snapshot, whose view is read; 0: the disk as it is.
+        snapshot: u32,
     },
     /// Tell which blocks of some parts of a place are allocated.
     Status {
@@ -318,6 +321,8 @@ pub enum Failure {
     Unowned,
     /// Whoever asked is gone. It has not happened.
     Abandoned,
+    /// The disk has no such snapshot, or none of its components that count has it.
+    NoSnapshot,
 }
 
 /// Why an owner ended.
@@ -435,6 +440,18 @@ pub enum Event {
         disagreeing: u64,
         /// Rows that were passed over.
         skipped: u64,
+    },
+    /// A snapshot was taken: the record says so.
+    SnapshotTaken {
+        /// Its number.
+        number: u32,
+        /// For how long changes waited.
+        held: Duration,
+    },
+    /// A snapshot that was asked for cannot be taken: the record says so.
+    SnapshotNotTaken {
+        /// Why.
+        why: NotTaken,
     },
     /// A damaged range was written again from another component.
     Repaired {

@@ -5,6 +5,7 @@
 
 use super::interface::LeftBecause;
 use super::resync::Resync;
+use super::snapshots::MemberSnapshots;
 use super::steering::Recent;
 use crate::limits;
 use crate::roster::{self, Ceiling, Role, Roster, Standing};
@@ -143,6 +144,8 @@ pub(crate) struct Member {
     pub(crate) is_stuck: bool,
     /// Questions that it has not answered and that are not waited for any more.
     pub(crate) late: u32,
+    /// What is known of its snapshots.
+    pub(crate) snapshots: MemberSnapshots,
     /// Why it could not be brought up to date last.
     pub(crate) trouble: Option<LeftBecause>,
     /// How often it has refused for lack of room, and when it did last.
@@ -176,6 +179,7 @@ impl Member {
             changed_at: now,
             is_stuck: false,
             late: 0,
+            snapshots: MemberSnapshots::default(),
             trouble: None,
             no_room: (0, now),
         }
@@ -390,6 +394,7 @@ impl Member {
     /// It is asked to serve.
     pub(crate) fn begin_opening(&mut self) {
         self.session = Session::Opening;
+        self.snapshots = MemberSnapshots::default();
         (self.knows_held, self.held_attempt) = (false, 0);
     }
 

@@ -15,6 +15,7 @@ use super::member::{At, CountedAs, Member, Opened, OutAs, Wish};
 use super::member_set::MemberSet;
 use super::place::{Deciding, Roll, RollFrom};
 use super::rows::known_part;
+use super::snapshots::SnapshotsUnderWay;
 use super::windows::{RowRules, decided, is_contiguous, opened, rolls, row_rolls};
 use crate::limits;
 use crate::locks::Range;
@@ -28,6 +29,7 @@ impl Owner {
     pub(crate) fn start_opening(&mut self) {
         if self.phase == Phase::Claiming {
             self.phase = Phase::Opening;
+            self.snapshots = SnapshotsUnderWay::of(&self.recording.roster);
             self.build_places();
         }
     }

@@ -67,6 +67,9 @@ impl Owner {
             Asked::Step(Step::Gather { .. } | Step::RowCheck { .. }) | Asked::RowParts { .. } => None,
             Asked::RollRead { .. } | Asked::Open(_) | Asked::Settle | Asked::Changed { .. } => None,
             Asked::Held { .. }
+            | Asked::Snapshots(_)
+            | Asked::Snapshot { .. }
+            | Asked::DropSnapshot { .. }
             | Asked::Doubtful { .. }
             | Asked::Restored { .. }
             | Asked::Proof { .. }

@@ -23,7 +23,15 @@ use smallvec::SmallVec;
 use wire::{Refusal, Request, layer};
 
 impl Owner {
-    pub(crate) fn read(&mut self, token: Token, place: u16, range: Range, unit: Option<u8>, leases: &Leases) {
+    /// Reads blocks; `snapshot`: of that view, 0: as they are.
+    pub(crate) fn read(
+        &mut self,
+        (token, snapshot): (Token, u32),
+        place: u16,
+        range: Range,
+        unit: Option<u8>,
+        leases: &Leases,
+    ) {
         let Range { part, block, count } = range;
         assert!(count >= 1 && block + count <= 256, "a read lies within its part");
         let code = self.places[usize::from(place)].code;
@@ -45,6 +53,7 @@ impl Owner {
             pieces: Pieces::new(),
             mends: Vec::new(),
             is_lost: false,
+            snapshot,
         });
         let lock = self.works.reads.lock_key(key);
         let is_locked =
@@ -70,7 +79,10 @@ impl Owner {
 
     /// Asks a component, if that may be done now.
     fn try_read(&mut self, key: Key<ReadWork>, leases: &Leases) -> bool {
-        let ReadWork { place, damaged, position, .. } = self.works.reads[key];
+        let ReadWork { place, damaged, position, snapshot, .. } = self.works.reads[key];
+        if snapshot != 0 {
+            return self.try_view(key, leases);
+        }
         if position.is_none() && self.is_damaged_on_all(place, damaged) {
             self.read_narrower(key, leases);
             return true;
@@ -252,7 +264,8 @@ impl Owner {
                 }
                 return self.read_done(key, at, data.pieces);
             }
-            Err(Unanswered::Refused(Refusal::Damaged)) => {
+            // One that has lost a snapshot is as one whose blocks are damaged.
+            Err(Unanswered::Refused(Refusal::Damaged | Refusal::NoSnapshot)) => {
                 // Another is asked, and what it has mends the damage.
                 self.works.reads[key].damaged.insert(at.member);
                 return self.read_again(key, leases);
@@ -307,13 +320,15 @@ impl Owner {
     /// Answers with what was read, or that blocks are damaged on all; unlocks the range.
     fn end_read(&mut self, key: Key<ReadWork>, is_done: bool) {
         let (lock, read) = self.works.remove_read(key);
-        let ReadWork { token, place, range, pieces, mends, .. } = read;
+        let ReadWork { token, place, range, pieces, mends, snapshot, .. } = read;
         let result = if is_done { Ok(Reply::Data(pieces)) } else { Err(Failure::Damaged) };
         self.out.push(Output::Done { token, result });
         if self.holds(Rule::ReadAfterWrites) {
             self.unlock(lock, place, range);
         }
-        self.mend(place, mends);
+        if snapshot == 0 {
+            self.mend(place, mends);
+        }
     }
 
     /// Has damaged blocks written again.
@@ -332,7 +347,7 @@ impl Owner {
 
     /// All have damaged blocks in what a read asks for: it asks for each block by itself, for they may be different ones, or ends if it
     /// did.
-    fn read_narrower(&mut self, key: Key<ReadWork>, leases: &Leases) {
+    pub(crate) fn read_narrower(&mut self, key: Key<ReadWork>, leases: &Leases) {
         let reads_blocks = self.holds(Rule::ReadBlockByBlock);
         let read = &mut self.works.reads[key];
         if read.next().count == 1 || !reads_blocks {

@@ -19,6 +19,7 @@ use crate::limits;
 use crate::locks::Locks;
 use crate::roster::{Ceiling, Roster, Standing};
 use crate::rules::Rule;
+use crate::snapshots::Numbers;
 use base::{Instant, WriteId};
 
 impl Owner {
@@ -206,6 +207,7 @@ impl Owner {
         }
         self.keep_last();
         self.end_needless();
+        self.note_snapshots();
         self.take_in_new_members();
     }
 
@@ -360,6 +362,7 @@ impl Owner {
         let (mut has_changed, mut joining) = (self.recording.is_unsettled, Vec::new());
         let mut lost: Vec<At> = Vec::new();
         let mut is_doubtful = false;
+        let last_snapshot = roster.snapshots.last;
         for at in self.all() {
             let watermark = self.held_by_all(at.place);
             let member = self.member(at);
@@ -383,6 +386,9 @@ impl Owner {
             let Some(recorded) = recorded else { continue };
             recorded.standing = standing;
             recorded.ceiling = Ceiling::Unknown;
+            if standing == Standing::Stale {
+                recorded.lacks = Numbers::through(last_snapshot);
+            }
             if leaves {
                 recorded.base = base.max(recorded.base);
                 recorded.ceiling = self.ceiling_of(at);
@@ -403,6 +409,7 @@ impl Owner {
         lost.into_iter().for_each(|at| self.take_out_lost(at, &mut roster));
         has_changed |= self.dismiss_stand_ins(&mut roster);
         has_changed |= self.tell_moved(&mut roster);
+        has_changed |= self.tell_snapshots(&mut roster);
         if has_changed {
             joining.into_iter().for_each(|at| self.member_mut(at).begin_join());
             self.commit(roster);

@@ -25,7 +25,17 @@ fn node(host: u128) -> NodeId {
 fn member(host: u128, standing: Standing) -> Member {
     let component = ComponentId(host as u64);
     let (base, role, ceiling) = (WriteId::default(), Role::Copy, crate::Ceiling::Unknown);
-    Member { component, node: node(host), place: 0, rows: None, standing, base, role, ceiling }
+    Member {
+        component,
+        node: node(host),
+        place: 0,
+        rows: None,
+        standing,
+        base,
+        role,
+        ceiling,
+        lacks: Default::default(),
+    }
 }
 
 /// A member of rows of 2+1.
@@ -340,7 +350,15 @@ impl Bench {
     }
 
     fn read(&mut self, token: u64) {
-        self.step(Input::Read { token: Token(token), place: 0, part: 0, block: 0, count: 1, unit: None });
+        self.step(Input::Read {
+            token: Token(token),
+            place: 0,
+            part: 0,
+            block: 0,
+            count: 1,
+            unit: None,
+            snapshot: 0,
+        });
     }
 
     fn components(&self) -> Vec<(u64, Standing)> {
@@ -597,7 +615,15 @@ fn two_questions_and_two_changes_do_not_wait_for_one_another() {
 #[test]
 fn a_disk_that_has_got_places_is_opened_anew() {
     let mut bench = Bench::new(vec![member(1, Standing::Active), member(2, Standing::Active)]);
-    bench.step(Input::Read { token: Token(1), place: 1, part: 0, block: 0, count: 1, unit: None });
+    bench.step(Input::Read {
+        token: Token(1),
+        place: 1,
+        part: 0,
+        block: 0,
+        count: 1,
+        unit: None,
+        snapshot: 0,
+    });
     assert_eq!(bench.done, [(Token(1), false)], "there is no such place yet");
     bench.silent.insert(node(2));
     bench.write(2);
@@ -1108,7 +1134,7 @@ fn the_rule_for_reads_of_a_disk_in_use_changes_at_once() {
         let before = bench.count(1, "read");
         for part in 0..6 {
             let token = Token(1000 + u64::from(part));
-            bench.step(Input::Read { token, place: 0, part, block: 0, count: 1, unit: None });
+            bench.step(Input::Read { token, place: 0, part, block: 0, count: 1, unit: None, snapshot: 0 });
         }
         bench.count(1, "read") - before
     };

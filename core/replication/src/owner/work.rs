@@ -88,6 +88,8 @@ pub(crate) struct ReadWork {
     pub(crate) mends: Vec<(u8, Range)>,
     /// Whether too many members have damaged blocks there.
     pub(crate) is_lost: bool,
+    /// The snapshot whose view it is; 0: none.
+    pub(crate) snapshot: u32,
 }
 
 impl ReadWork {

@@ -64,7 +64,7 @@ fn a_refusal_says_what_was_found_and_what_to_do() {
         identity(2),
         &[1],
         HelloRefusal::NoCommonVersion { initiator: versions, acceptor: VersionRange::OURS },
-        "the node that connects speaks versions 40 to 42, the one that it reached versions 1 to 2: upgrade the older one, by way \
+        "the node that connects speaks versions 40 to 42, the one that it reached versions 1 to 3: upgrade the older one, by way \
          of a release that speaks both",
     );
     check(
@@ -130,7 +130,7 @@ fn what_is_no_hello_is_refused() {
     check(0, b'G', text);
     check(8, bytes[8] ^ 1, "a hello or its answer came damaged: its checksum does not match");
     check(12, 0, "a hello or its answer makes no sense: its range of versions is none");
-    check(12, 3, "a hello or its answer makes no sense: its range of versions is none");
+    check(12, 4, "a hello or its answer makes no sense: its range of versions is none");
     for reserved in (67..72).chain(88..128) {
         check(reserved, 1, "a hello or its answer makes no sense: reserved bytes are set");
     }

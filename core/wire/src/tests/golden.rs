@@ -12,6 +12,10 @@ use base::Pool;
 const VERSION_1: &str = include_str!("version_1.txt");
 /// The same of what version 2 added.
 const VERSION_2: &str = include_str!("version_2.txt");
+/// The same of what version 3 added.
+const VERSION_3: &str = include_str!("version_3.txt");
+/// Answers of older kinds that say something that version 3 added.
+const NEW_IN_OLDER_KINDS: [&str; 3] = ["guest without snapshot", "no snapshot", "snapshot refused"];
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -48,26 +52,38 @@ fn check<T: Shown>((version, file): (Version, &str), direction: &str, samples: V
     }
 }
 
-/// Samples of kinds that version 1 has, and of those that version 2 added.
-fn by_version<T: Shown>(samples: Vec<(&'static str, T)>, last: u8) -> [Vec<(&'static str, T)>; 2] {
-    let (first, second) = samples.into_iter().partition(|(_, body)| body.kind().code() <= last);
-    [first, second]
+/// Samples of what version 1 has, of what version 2 added, and of what version 3 did. `last`: the last kind of versions 1 and 2.
+fn by_version<T: Shown>(samples: Vec<(&'static str, T)>, last: [u8; 2]) -> [Vec<(&'static str, T)>; 3] {
+    let mut by_version = [Vec::new(), Vec::new(), Vec::new()];
+    for (name, body) in samples {
+        let code = body.kind().code();
+        let version = match last.iter().position(|last| code <= *last) {
+            Some(version) if !NEW_IN_OLDER_KINDS.contains(&name) => version,
+            Some(_) | None => 2,
+        };
+        by_version[version].push((name, body));
+    }
+    by_version
 }
 
 #[test]
 fn requests_of_each_version_have_these_bytes() {
     let pool = pool();
-    let [first, second] = by_version(requests(&pool), RequestKind::Allocation.code());
+    let last = [RequestKind::Allocation.code(), RequestKind::Checksums.code()];
+    let [first, second, third] = by_version(requests(&pool), last);
     check((Version::FIRST, VERSION_1), "request", first, &pool);
-    check((Version::LATEST, VERSION_2), "request", second, &pool);
+    check((Version::new(2).unwrap(), VERSION_2), "request", second, &pool);
+    check((Version::LATEST, VERSION_3), "request", third, &pool);
 }
 
 #[test]
 fn answers_of_each_version_have_these_bytes() {
     let pool = pool();
-    let [first, second] = by_version(answers(&pool), AnswerKind::Allocation.code());
+    let last = [AnswerKind::Allocation.code(), AnswerKind::Checksums.code()];
+    let [first, second, third] = by_version(answers(&pool), last);
     check((Version::FIRST, VERSION_1), "answer", first, &pool);
-    check((Version::LATEST, VERSION_2), "answer", second, &pool);
+    check((Version::new(2).unwrap(), VERSION_2), "answer", second, &pool);
+    check((Version::LATEST, VERSION_3), "answer", third, &pool);
 }
 
 /// What version 2 changed: a request about allocation names more parts.

@@ -66,7 +66,7 @@ fn a_header_that_is_none_is_refused() {
         bytes
     };
     check::<Request>(&changed(0, b'X'), "no frame begins where one should: magic 0x46595258 was found");
-    check::<Request>(&changed(4, 1), "a frame of version 1 on a connection of version 2");
+    check::<Request>(&changed(4, 1), "a frame of version 1 on a connection of version 3");
     check::<Request>(&changed(6, 0), "a frame of kind 0 was not expected in this direction");
     check::<Request>(&changed(6, 24), "a frame of kind 24 was not expected in this direction");
     check::<Request>(&changed(6, 129), "a frame of kind 129 was not expected in this direction");
@@ -259,10 +259,15 @@ fn answers_that_make_no_sense_are_refused() {
     );
     check_flaw::<Answer>(&status, "guest status", at(8), &[0; 8], "a run is empty");
     check_flaw::<Answer>(&status, "guest status", at(23), &[0x80], "neighbouring runs do not differ");
+    let snapshots = answer_named("snapshots");
+    check_flaw::<Answer>(&snapshots, "snapshots", at(0), &513u32.to_le_bytes(), "a list is longer than allowed");
+    let order = "its snapshots are not numbered in their order from 1 on";
+    check_flaw::<Answer>(&snapshots, "snapshots", at(8), &[0; 4], order);
+    check_flaw::<Answer>(&snapshots, "snapshots", at(12), &[1], order);
     let failed = answer_named("guest damaged");
-    check_flaw::<Answer>(&failed, "guest failure", at(0), &[6], "it failed for no known reason");
+    check_flaw::<Answer>(&failed, "guest failure", at(0), &[7], "it failed for no known reason");
     let refused = answer_named("busy");
-    check_flaw::<Answer>(&refused, "refused", at(0), &[11], "it is refused for no known reason");
+    check_flaw::<Answer>(&refused, "refused", at(0), &[13], "it is refused for no known reason");
     check_flaw::<Answer>(&refused, "refused", at(4), &[1], "it names an epoch and is not for one");
 }
 

@@ -131,12 +131,17 @@ fn guest_request() -> impl Strategy<Value = GuestRequest> {
         (range(DISK_SIZE_MAX), any::<bool>())
             .prop_map(|((offset, len), allocate)| GuestRequest::WriteZeroes { offset, len, allocate }),
         range(DISK_SIZE_MAX).prop_map(|(offset, len)| GuestRequest::Status { offset, len }),
+        (range(32 << 20), 1..=u32::MAX).prop_map(|((offset, len), snapshot)| GuestRequest::View {
+            snapshot,
+            offset,
+            len: len as u32
+        }),
     ]
 }
 
 fn small_request() -> impl Strategy<Value = Request> {
     let numbers = (any::<u64>(), any::<u128>(), any::<u32>(), write_id(), any::<u32>(), any::<bool>());
-    (0..12, numbers).prop_map(|(kind, (component, disk, epoch, id, from_part, stable))| {
+    (0..16, numbers).prop_map(|(kind, (component, disk, epoch, id, from_part, stable))| {
         let (component, disk) = (ComponentId(component), DiskId(disk));
         match kind {
             0 => Request::Heartbeat,
@@ -163,6 +168,17 @@ fn small_request() -> impl Strategy<Value = Request> {
                 count: 1 + from_part as u16 % 200,
                 coefficient: 1 + (from_part % 255) as u8,
             },
+            11 => Request::View {
+                component,
+                epoch,
+                snapshot: epoch.max(1),
+                part: from_part % 1000,
+                block: 3,
+                count: 1 + from_part as u16 % 200,
+            },
+            12 => Request::Snapshot { component, epoch, number: from_part.max(1) },
+            13 => Request::DropSnapshot { component, epoch, number: from_part.max(1) },
+            14 => Request::Snapshots { component, epoch },
             7 => Request::Allocation { component, epoch, part: from_part / 2, count: 1 + epoch as u16 % 128 },
             _ => Request::Yield { disk },
         }
@@ -265,6 +281,7 @@ fn guest_outcome() -> impl Strategy<Value = Answer> {
         Just(RequestError::DeviceLost),
         Just(RequestError::Stopping),
         Just(RequestError::OutOfRange),
+        Just(RequestError::NoSnapshot),
     ];
     let status = (vec(1..1u64 << 20, 0..100), any::<bool>()).prop_map(|(lens, first)| {
         let run = |(at, len)| StatusRun { len, allocated: (at % 2 == 0) == first };

@@ -144,6 +144,11 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
             Request::Promote { component, epoch, part: 0x0200_0000 | part, block: 9, count: 4, through: id },
         ),
         ("checksums", Request::Checksums { component, epoch, part, block: 16, count: 240, coefficient: 8 }),
+        ("view", Request::View { component, epoch, snapshot: 0x0102_0304, part, block: 16, count: 240 }),
+        ("snapshot", Request::Snapshot { component, epoch, number: 0x0102_0304 }),
+        ("snapshot deletion", Request::DropSnapshot { component, epoch, number: 0x0102_0304 }),
+        ("snapshots request", Request::Snapshots { component, epoch }),
+        ("guest view", guest(GuestRequest::View { snapshot: 0x0102_0304, offset: 512, len: 0x0200_0000 })),
     ]
 }
 
@@ -213,5 +218,9 @@ pub(crate) fn answers(pool: &Pool) -> Vec<(&'static str, Answer)> {
         ("allocation", Answer::Allocation(allocation)),
         ("held", Answer::Held { ranges: held, next: Some(PART + 1) }),
         ("checksums", Answer::Checksums(vec![Some(0xd1d2_d3d4), None, None, Some(0xd5d6_d7d8)])),
+        ("snapshots", Answer::Snapshots(vec![1, 2, 0x0102_0304])),
+        ("guest without snapshot", failed(RequestError::NoSnapshot)),
+        ("no snapshot", refused(Refusal::NoSnapshot)),
+        ("snapshot refused", refused(Refusal::SnapshotRefused)),
     ]
 }

@@ -5,6 +5,7 @@
 
 use super::Cluster;
 use super::repair::described;
+use crate::directory::shared::now_ns;
 use crate::directory::shared::record::ClusterDisk;
 use crate::directory::shared::{Change, Outcome, unwritten};
 use crate::events::Kind;
@@ -353,7 +354,7 @@ impl Cluster {
         base: &ClusterDisk,
         asked: Roster,
     ) -> Result<(ClusterDisk, bool), Objection> {
-        let change = base.record.with_roster(&asked)?;
+        let change = base.record.with_roster(&asked, now_ns())?;
         let mut late = Vec::new();
         for (node, new) in change.update {
             let id = new.id;
@@ -375,7 +376,7 @@ impl Cluster {
             (member.standing, member.base) =
                 before.map_or((member.standing, member.base), |one| (one.standing, one.base));
         }
-        Ok((base.with(base.record.with_roster(&roster)?.record), false))
+        Ok((base.with(base.record.with_roster(&roster, now_ns())?.record), false))
     }
 
     /// Sees to sizes until the engine is gone: of what stands here, of disks that grow, of disks that give back.

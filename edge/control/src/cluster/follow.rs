@@ -264,6 +264,13 @@ impl Cluster {
             Event::ResyncFailed { component, why } => {
                 format!("{} cannot be brought up to date: {why}", whose(*component))
             }
+            Event::SnapshotTaken { number, held } => {
+                let named =
+                    record.and_then(|record| record.snapshots.taken.iter().find(|one| one.number == *number));
+                let name = named.map_or_else(|| number.to_string(), |one| one.name.clone());
+                format!("snapshot {name} was taken; writes waited for {:.1} ms", held.as_secs_f64() * 1e3)
+            }
+            Event::SnapshotNotTaken { why } => format!("a snapshot was not taken: {why}"),
             Event::Repaired { .. } | Event::RowDisagrees { .. } | Event::RowsChecked { .. } => {
                 blocks_text(event, whose)
             }
@@ -280,12 +287,25 @@ impl Cluster {
             let Ok(state) = self.state().await else { return };
             self.progress.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now(), &state);
             let Ok(host) = self.engine.call(|answer| Command::Host { answer }).await else { return };
+            self.convert_groups().await;
             // A directory that is away is told of by the watch.
             let told = self.put_host(&host).await;
             for failure in [told, self.watch_devices(&state, &host).await].into_iter().filter_map(Result::err)
             {
                 tracing::debug!("{failure}");
             }
+        }
+    }
+
+    /// Converts disk groups once no host goes back to a release that cannot read what they become.
+    async fn convert_groups(&self) {
+        if self.view().level.level < ::cluster::Level::SNAPSHOTS {
+            return;
+        }
+        if let Ok(left) = self.engine.call(|answer| Command::Convert { answer }).await
+            && left > 0
+        {
+            tracing::debug!("{left} disk groups are being converted");
         }
     }
 
@@ -401,6 +421,8 @@ fn kind_of(event: &Event) -> Kind {
         Event::RestoreBegan { .. } | Event::ResyncBegan { .. } => Kind::ResyncBegan,
         Event::ResyncFailed { .. } => Kind::ResyncFailed,
         Event::Repaired { .. } => Kind::CopyRepaired,
+        Event::SnapshotTaken { .. } => Kind::SnapshotTaken,
+        Event::SnapshotNotTaken { .. } => Kind::SnapshotRefused,
         Event::RowDisagrees { .. } => Kind::RowsDisagreed,
         Event::RowsChecked { .. } => unreachable!("it is told to the log alone"),
     }

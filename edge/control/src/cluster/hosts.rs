@@ -8,7 +8,7 @@ use crate::limits::{DIRECTORY_RETRY, DOUBT_WAIT};
 use ::cluster::{Assessment, DiskState, Liveness, Maintenance, Mode, Objection, assess};
 use base::{ComponentId, HostId};
 use failure::{Code, Failure};
-use replication::{Roster, Standing};
+use replication::{Numbers, Roster, Standing};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -221,9 +221,10 @@ fn without_host(disk: &ClusterDisk, host: HostId) -> Result<Option<ClusterDisk>,
     let mut roster: Roster = record.roster.clone();
     for member in roster.members.iter_mut().filter(|member| here.contains(&member.component)) {
         member.standing = Standing::Stale;
+        member.lacks = Numbers::through(record.roster.snapshots.last);
     }
     if record.roster != roster {
-        record = record.with_roster(&roster)?.record;
+        record = record.with_roster(&roster, 0)?.record;
     }
     Ok((record != disk.record).then(|| disk.with(record)))
 }

@@ -167,8 +167,8 @@ fn check_size(size: u64, record: &DiskRecord, confirm: Option<&str>) -> Result<(
 pub(super) fn check_confirmed(confirm: Option<&str>, name: &str, what: &str) -> Result<(), Failure> {
     match confirm {
         Some(given) if given == name => Ok(()),
-        Some(given) => Err(Failure::refused(format!("`{given}` is not the name of this disk, `{name}` is"))),
-        None => Err(Failure::refused(format!("{what}; it must be confirmed with the disk's name"))
+        Some(given) => Err(Failure::refused(format!("`{given}` is not the name, `{name}` is"))),
+        None => Err(Failure::refused(format!("{what}; it must be confirmed with the name"))
             .hint(format!("add `--confirm {name}`"))),
     }
 }

@@ -130,6 +130,7 @@ fn converted(former: FormerDisk, host: HostId) -> Result<ClusterDisk, String> {
         moving: None,
         surplus,
         follows: None,
+        snapshots: Default::default(),
         debts: Vec::new(),
     };
     disk.check().map_err(|error| format!("disk {}: {error}", disk.name))?;
@@ -152,6 +153,7 @@ pub fn members(layout: &Layout, node: NodeId) -> Vec<Member> {
         base: WriteId::default(),
         role: Role::Copy,
         ceiling: Ceiling::Unknown,
+        lacks: Default::default(),
     };
     let places = layout.places();
     places.flat_map(|(place, copies)| copies.iter().map(move |copy| member(place, copy.id))).collect()

@@ -106,6 +106,7 @@ impl TryFrom<StoredRecord> for DiskRecord {
             spins: false,
             course: engine::Course::default(),
             shape: 0,
+            snapshots: Vec::new(),
             name,
         })
     }

@@ -37,6 +37,12 @@ pub enum Kind {
     DiskCutOff,
     /// Requests of clients that ask for errors ended with one, since the disk gave no answer.
     DiskTimedOut,
+    /// A snapshot of a disk was taken.
+    SnapshotTaken,
+    /// A snapshot that was asked for could not be taken.
+    SnapshotRefused,
+    /// A snapshot of a disk was deleted.
+    SnapshotDeleted,
     /// A copy does not count any more.
     CopyLeft,
     /// A copy counts again.
@@ -97,7 +103,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 44] = [
+    pub const ALL: [Kind; 47] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -114,6 +120,9 @@ impl Kind {
         Kind::DiskDiverged,
         Kind::DiskCutOff,
         Kind::DiskTimedOut,
+        Kind::SnapshotTaken,
+        Kind::SnapshotRefused,
+        Kind::SnapshotDeleted,
         Kind::CopyLeft,
         Kind::CopyJoined,
         Kind::CopyComing,
@@ -163,6 +172,9 @@ impl Kind {
             Kind::DiskDiverged => "disk.diverged",
             Kind::DiskCutOff => "disk.cut_off",
             Kind::DiskTimedOut => "disk.timed_out",
+            Kind::SnapshotTaken => "snapshot.taken",
+            Kind::SnapshotRefused => "snapshot.refused",
+            Kind::SnapshotDeleted => "snapshot.deleted",
             Kind::CopyLeft => "copy.left",
             Kind::CopyJoined => "copy.joined",
             Kind::CopyComing => "copy.coming",

@@ -8,13 +8,13 @@ use crate::http::rights::Need;
 use api::types::{
     AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
     CertificateRequest, CertificatesView, ChangeDisk, ChangePolicy, ChangeSettings, ConfirmAuthority,
-    ConfirmHost, CopyRequest, CopyView, CreateDisk, CreatePolicy, DeleteDisk, DeviceView, DirectoryView,
-    DiskSummary, DiskView, EndImport, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView,
-    ForecastView, FoundCluster, FoundedView, HealthView, HistogramsView, HostSummary, HostView, ImportView,
-    JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence,
-    PersonView, PolicyView, RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice, RemovedHost,
-    ReplaceDevice, ReplacementView, ResyncsView, SettingsView, SilenceView, Since, SupportView, TokenView,
-    TopView, VersionsView, WhatIf,
+    ConfirmHost, ConfirmSnapshot, CopyRequest, CopyView, CreateDisk, CreatePolicy, CreateSnapshot,
+    DeleteDisk, DeviceView, DirectoryView, DiskSummary, DiskView, EndImport, EvacuateDevice, EvacuationView,
+    EventQuery, EventView, EventsView, ForecastView, FoundCluster, FoundedView, HealthView, HistogramsView,
+    HostSummary, HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView,
+    MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView, RebuildDirectory, RebuildView,
+    RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, SettingsView,
+    SilenceView, Since, SnapshotView, SupportView, TokenView, TopView, VersionsView, WhatIf,
 };
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -323,6 +323,44 @@ pub async fn end_import(
     Input(request): Input<EndImport>,
 ) -> Answer<DiskView> {
     to_the_end(async move { control.end_import(&name, request).await }).await.map(Json)
+}
+
+/// List the snapshots of a disk, the oldest first.
+#[utoipa::path(get, path = "/api/v1/disks/{name}/snapshots", params(("name" = String, Path)), responses((status = 200, body = Vec<SnapshotView>), (status = "default", body = Failure)))]
+pub async fn snapshots(State(control): Shared, Path(name): Path<String>) -> Answer<Vec<SnapshotView>> {
+    control.snapshots(&name).map(Json)
+}
+
+/// Take a snapshot of a disk while guests use it. It is crash-consistent.
+#[utoipa::path(post, path = "/api/v1/disks/{name}/snapshots", params(("name" = String, Path)), request_body = CreateSnapshot, responses((status = 201, body = SnapshotView), (status = "default", body = Failure)))]
+pub async fn create_snapshot(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Input(request): Input<CreateSnapshot>,
+) -> Created<SnapshotView> {
+    let made = to_the_end(async move { control.create_snapshot(&name, &request).await }).await?;
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
+/// Show a snapshot of a disk.
+#[utoipa::path(get, path = "/api/v1/disks/{name}/snapshots/{snapshot}", params(("name" = String, Path), ("snapshot" = String, Path)), responses((status = 200, body = SnapshotView), (status = "default", body = Failure)))]
+pub async fn snapshot(
+    State(control): Shared,
+    Path((name, snapshot)): Path<(String, String)>,
+) -> Answer<SnapshotView> {
+    control.snapshot(&name, &snapshot).map(Json)
+}
+
+/// Delete a snapshot of a disk; `confirm` must be its name. Its space is given back in the background.
+#[utoipa::path(delete, path = "/api/v1/disks/{name}/snapshots/{snapshot}", params(("name" = String, Path), ("snapshot" = String, Path), ConfirmSnapshot), responses((status = 204), (status = "default", body = Failure)))]
+pub async fn delete_snapshot(
+    State(control): Shared,
+    Path((name, snapshot)): Path<(String, String)>,
+    Options(confirm): Options<ConfirmSnapshot>,
+) -> Result<StatusCode, Failure> {
+    let confirm = confirm.confirm;
+    to_the_end(async move { control.delete_snapshot(&name, &snapshot, confirm.as_deref()).await }).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Show all histograms of a disk.

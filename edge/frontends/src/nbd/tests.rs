@@ -165,7 +165,9 @@ impl Wire {
 
     fn perform(&mut self, request: Request) -> Outcome {
         Ok(match request {
-            Request::Read { offset, len } => Reply::Data(self.read(offset as usize, len as usize)),
+            Request::Read { offset, len } | Request::View { offset, len, .. } => {
+                Reply::Data(self.read(offset as usize, len as usize))
+            }
             Request::Write { offset, data } => {
                 let mut at = offset as usize;
                 for buffer in data {

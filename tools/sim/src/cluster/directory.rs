@@ -1,6 +1,7 @@
 //! A virtual directory: records with versions, compare-and-set, outcomes that get lost.
 
 use super::plan::MS;
+use super::snapshots::{Change, changes};
 use super::world::{Event, World};
 use base::{DiskId, NodeId};
 use replication::Roster;
@@ -28,6 +29,8 @@ pub struct Directory {
     pub away_until: u64,
     /// Transactions that took effect.
     pub commits: u64,
+    /// What became of snapshots with them, until somebody looks.
+    pub(crate) snapshot_changes: Vec<(DiskId, Change)>,
 }
 
 impl Directory {
@@ -70,6 +73,7 @@ impl Directory {
             return Committed::Conflict { version: *version, roster: current.clone() };
         }
         *version += 1;
+        self.snapshot_changes.extend(changes(current, &roster).into_iter().map(|change| (disk, change)));
         self.history.insert((disk, *version), roster.clone());
         *current = roster;
         self.commits += 1;
@@ -79,6 +83,11 @@ impl Directory {
     /// A record.
     pub fn get(&self, disk: DiskId) -> Option<(u64, Roster)> {
         self.records.get(&disk).cloned()
+    }
+
+    /// All records that a disk ever had.
+    pub fn all_of(&self, disk: DiskId) -> impl Iterator<Item = &Roster> {
+        self.history.range((disk, 0)..=(disk, u64::MAX)).map(|(_, roster)| roster)
     }
 
     /// All disks.

@@ -55,7 +55,8 @@ impl World {
         while self.now < deadline {
             self.run_until(self.now + 500 * MS)?;
             let is_quiet = self.guests.iter().all(|guest| guest.outstanding() == 0);
-            if is_quiet && self.is_whole() && self.is_tidy() && !self.is_rebuilding() && self.have_moved() {
+            let is_done = self.have_moved() && self.are_snapshots_done();
+            if is_quiet && self.is_whole() && self.is_tidy() && !self.is_rebuilding() && is_done {
                 return self.run_until(self.now + 3000 * MS);
             }
             if is_quiet && !self.must_heal() && self.now > deadline - 90_000 * MS {
@@ -130,7 +131,7 @@ impl World {
                     for member in active.filter(|one| one.place == place) {
                         let (host, component) = (self.index_of(member.node), member.component);
                         self.with_node(host, |node, now, out| {
-                            node.inspect(now, Token(token), component, part, out);
+                            node.inspect(now, Token(token), component, (part, 0), out);
                         });
                         tokens.push((member.rows.map_or(0, |rows| rows.position), token));
                         token += 1;

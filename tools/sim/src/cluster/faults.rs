@@ -68,6 +68,7 @@ impl World {
         self.spoil();
         self.change_rules();
         self.change_course();
+        self.change_snapshots();
         if away {
             self.directory.away_until = self.now + self.random.below(4000 * MS);
             self.say(|| "the directory is away".to_owned());

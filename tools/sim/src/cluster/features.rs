@@ -28,6 +28,8 @@ const CHECKS: u64 = 0xc4ec_5000_0000_0001;
 /// See `SCENES`.
 const ZEROES: u64 = 0x02e4_0e5b_0000_0001;
 /// See `SCENES`.
+const SNAPSHOTS: u64 = 0x54a9_5807_0000_0001;
+/// See `SCENES`.
 const WATCHERS: u64 = 0x1a57_3042_d500_0000;
 
 /// What a run has beside its plan. None of them by default: a pinned scenario names all that it has, and a feature that is new
@@ -69,6 +71,8 @@ pub struct Features {
     pub moving: u64,
     /// Whether some of what guests write are zeroes, and blocks that have their checksum.
     pub zeroes: bool,
+    /// Snapshots that are asked for or deleted, in thousandths of events a second; 0: none. Disks with parity, or that move, have none.
+    pub snapshots: u64,
 }
 
 /// One of the scenes that a seed may draw (`scenes`).
@@ -91,6 +95,7 @@ pub(crate) struct Streams {
     pub(crate) moving: Random,
     pub(crate) watchers: Random,
     pub(crate) zeroes: Random,
+    pub(crate) snapshots: Random,
 }
 
 impl Features {
@@ -117,6 +122,7 @@ impl Features {
         let mut parity = Random::new(seed ^ PARITY);
         let mut checks = Random::new(seed ^ CHECKS);
         let mut zeroes = Random::new(seed ^ ZEROES);
+        let snapshots = Random::new(seed ^ SNAPSHOTS);
         let features = Features {
             scene,
             stand_ins,
@@ -134,8 +140,21 @@ impl Features {
             disagreements: checks.below(4),
             moving: if moving.chance(1, 5) { moving.range(50..1500) } else { 0 },
             zeroes: zeroes.chance(1, 4),
+            snapshots: 0,
         };
-        (features, Streams { scenes, computing, hangs, deafness, spoils, limits, moving, watchers, zeroes })
+        let streams = Streams {
+            scenes,
+            computing,
+            hangs,
+            deafness,
+            spoils,
+            limits,
+            moving,
+            watchers,
+            zeroes,
+            snapshots,
+        };
+        (features, streams)
     }
 }
 
@@ -151,8 +170,8 @@ fn draw_stand_ins(random: &mut Random) -> (u64, bool) {
 impl fmt::Display for Features {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Features { scene, stand_ins, double_losses, busy, hangs, deaf, spoils, limits, .. } = *self;
-        let Features { watchers, large_copies, parity, folds, checks, disagreements, moving, zeroes, .. } =
-            *self;
+        let Features { watchers, large_copies, parity, folds, checks, disagreements, moving, .. } = *self;
+        let Features { zeroes, snapshots, .. } = *self;
         let flags = [
             ("late-joins", scene == Some(Scene::LateJoins)),
             ("shaky-openings", scene == Some(Scene::ShakyOpenings)),
@@ -173,6 +192,7 @@ impl fmt::Display for Features {
             ("disagreements", disagreements),
             ("limits", limits),
             ("moving", moving),
+            ("snapshots", snapshots),
         ];
         let names = flags.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name.to_owned());
         let rates = rates.into_iter().filter(|(_, rate)| *rate > 0);
@@ -213,6 +233,7 @@ impl FromStr for Features {
                 "watchers" => features.watchers = true,
                 "large-copies" => features.large_copies = true,
                 "zeroes" => features.zeroes = true,
+                "snapshots" => features.snapshots = rate()?,
                 other => return Err(format!("several hosts have no feature `{other}`")),
             }
         }

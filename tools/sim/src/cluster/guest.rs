@@ -1,6 +1,8 @@
 //! A virtual guest: it reads, writes and trims its disk, moves, and checks what it gets.
 
 use super::register::{Block, Registers};
+use super::snapshots::request_of;
+use super::views::Views;
 use crate::model::{Value, fill, value_of};
 use crate::zeroes::Zeroes;
 use base::request::{Buffers, Outcome, Piece, Reply, Request, RequestError};
@@ -15,6 +17,8 @@ enum Asked {
     Write { blocks: Vec<(Block, Value)>, via: Option<usize> },
     /// `via`: the host of an observer.
     Read { first: u64, count: u64, began: u64, via: Option<usize> },
+    /// `via`: the host of whoever reads the view.
+    View { number: u32, first: u64, count: u64, via: usize },
 }
 
 impl Asked {
@@ -22,6 +26,7 @@ impl Asked {
     fn via(&self) -> Option<usize> {
         match self {
             Asked::Write { via, .. } | Asked::Read { via, .. } => *via,
+            Asked::View { via, .. } => Some(*via),
         }
     }
 }
@@ -35,7 +40,9 @@ pub struct Guest {
     pub host: usize,
     /// See `host`.
     pub moving_to: Option<usize>,
-    registers: Registers,
+    pub(crate) registers: Registers,
+    /// What its snapshots read as.
+    pub(crate) views: Views,
     asked: BTreeMap<u64, Asked>,
     /// Writes of clients that are gone, and when all that matters knows that they are.
     doubtful: Vec<(u64, Block, Value)>,
@@ -61,6 +68,7 @@ impl Guest {
             host,
             moving_to: None,
             registers: if has_rows { Registers::of_rows() } else { Registers::default() },
+            views: Views::default(),
             asked: BTreeMap::new(),
             doubtful: Vec::new(),
             next_token: 1,
@@ -188,7 +196,7 @@ impl Guest {
         let Asked::Write { blocks, .. } = asked else { return false };
         let is_same = |other: &Asked| match other {
             Asked::Write { blocks: others, via: Some(_) } => others[0].0 == blocks[0].0,
-            Asked::Write { .. } | Asked::Read { .. } => false,
+            Asked::Write { .. } | Asked::Read { .. } | Asked::View { .. } => false,
         };
         // A trim's value is that of others too, so that nothing could be told.
         blocks[0].1 != 0 && !self.asked.values().any(is_same)
@@ -229,6 +237,67 @@ impl Guest {
         let asked = Asked::Read { first, count: 1, began: self.registers.clock(), via: Some(host) };
         self.asked.insert(token, asked);
         (token, Request::Read { offset: first * BLOCK_SIZE, len: BLOCK_SIZE as u32 })
+    }
+
+    /// What somebody reads of a view through some host.
+    pub(crate) fn view(&mut self, via: usize, number: u32, random: &mut Random) -> (u64, Request) {
+        let range = if random.chance(1, 2) { 24.min(self.size_blocks) } else { self.size_blocks };
+        let first = random.below(range);
+        let count = [1, 2, 8, 300][random.below(4) as usize].min(self.size_blocks - first);
+        self.ask_view(via, number, first, count)
+    }
+
+    /// Reads of all that there is of its views.
+    pub(crate) fn whole_views(&mut self) -> Vec<(u64, Request)> {
+        let per_part = MIB / BLOCK_SIZE;
+        let parts = self.size_blocks / per_part;
+        let mut all = Vec::new();
+        for number in self.views.numbers() {
+            for part in 0..parts {
+                all.push(self.ask_view(self.host, number, part * per_part, per_part));
+            }
+        }
+        all
+    }
+
+    fn ask_view(&mut self, via: usize, number: u32, first: u64, count: u64) -> (u64, Request) {
+        let token = self.next_token;
+        self.next_token += 1;
+        self.asked.insert(token, Asked::View { number, first, count, via });
+        (token, request_of(number, first, count))
+    }
+
+    /// Some of a view was read: for each run of blocks its first one on the disk, the first one of what was read, and how many.
+    ///
+    /// # Errors
+    /// When it read otherwise before.
+    pub(crate) fn view_read(
+        &mut self,
+        number: u32,
+        pieces: &[Piece],
+        runs: &[(u64, usize, u64)],
+    ) -> Result<(), String> {
+        let bytes = bytes_of(pieces);
+        for (first, from, count) in runs {
+            for index in 0..*count {
+                let at = (from + index as usize) * BLOCK_SIZE as usize;
+                let found = bytes.get(at..at + BLOCK_SIZE as usize).ok_or("a view is too short")?;
+                let found = value_of(found)
+                    .map_err(|why| format!("{why} (snapshot {number}, block {})", first + index))?;
+                self.views.read(number, first + index, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the disk read as a view does, at one moment while that was taken.
+    ///
+    /// # Errors
+    /// What contradicts.
+    pub(crate) fn check_view(&self, number: u32) -> Result<(), String> {
+        let Some(view) = self.views.get(number) else { return Ok(()) };
+        let told = self.registers.check_view(&view.found, view.asked, view.taken);
+        told.map_err(|why| format!("snapshot {number} of {:?}: {why}", self.disk))
     }
 
     /// A host is gone, and with it those who read and write through it; by `known_at` everybody has noticed.
@@ -298,19 +367,19 @@ impl Guest {
                 self.check(first, count, began, &pieces)?;
             }
             (Asked::Read { .. }, Err(RequestError::Damaged)) if may_damage => self.errors += 1,
+            (Asked::View { number, first, count, .. }, Ok(Reply::Data(pieces))) => {
+                self.view_read(number, &pieces, &[(first, 0, count)])?;
+            }
+            (Asked::View { number, .. }, Err(RequestError::NoSnapshot | RequestError::Damaged)) => {
+                self.views.missing.push(number);
+            }
             (asked, outcome) => return Err(format!("{asked:?} was answered {outcome:?}")),
         }
         Ok(())
     }
 
     fn check(&mut self, first: u64, count: u64, began: u64, pieces: &[Piece]) -> Result<(), String> {
-        let mut bytes = Vec::new();
-        for piece in pieces {
-            match piece {
-                Piece::Bytes(buffer) => bytes.extend_from_slice(buffer),
-                Piece::Hole(len) => bytes.resize(bytes.len() + *len as usize, 0),
-            }
-        }
+        let bytes = bytes_of(pieces);
         if bytes.len() as u64 != count * BLOCK_SIZE {
             return Err(format!("a read of {count} blocks brought {} bytes", bytes.len()));
         }
@@ -330,4 +399,15 @@ impl Guest {
         self.host = to;
         self.moving_to = None;
     }
+}
+
+fn bytes_of(pieces: &[Piece]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Bytes(buffer) => bytes.extend_from_slice(buffer),
+            Piece::Hole(len) => bytes.resize(bytes.len() + *len as usize, 0),
+        }
+    }
+    bytes
 }

@@ -49,6 +49,9 @@ impl World {
         if self.has_load && self.random.chance(1, 8) {
             self.rival(guest);
         }
+        if self.has_load {
+            self.read_view(guest);
+        }
         let host = self.guests[guest].host;
         if self.hosts[host].node.is_none() {
             return self.guest_lost(guest);

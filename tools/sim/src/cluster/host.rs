@@ -7,6 +7,7 @@ use crate::formatting::{LOG_SIZE, format_devices};
 use base::units::MIB;
 use base::{DeviceId, DiskId, HostId, Instant, NodeId, Pool, Random};
 use diskgroup::Group;
+use diskgroup::format::FORMAT_VERSION;
 use diskgroup::format::superblock::Superblock;
 use layout::{Component, Layout};
 use node::{DiskSpec, FabricSettings, GroupKey, Node, Output};
@@ -88,6 +89,19 @@ impl Host {
             is_damaged: false,
             copy: HostCopy::default(),
             alarm: u64::MAX,
+        }
+    }
+
+    /// Whether its group is of the format that has snapshots.
+    pub(crate) fn is_converted(&self) -> bool {
+        self.superblocks[0].format == FORMAT_VERSION
+    }
+
+    /// Its superblocks are written again, and say that its group is of that format.
+    pub(crate) fn convert(&mut self) {
+        self.superblocks.iter_mut().for_each(|one| one.format = FORMAT_VERSION);
+        if let Some(group) = self.node.as_mut().and_then(|node| node.group_mut(GroupKey(0))) {
+            group.set_superblocks(self.superblocks.clone());
         }
     }
 
@@ -229,6 +243,7 @@ pub fn first_roster(spec: &DiskSpec, placed: &[Vec<usize>], hosts: &[Host]) -> R
                 base: base::WriteId::default(),
                 role: replication::Role::Copy,
                 ceiling: replication::Ceiling::Unknown,
+                lacks: replication::Numbers::default(),
             });
         }
     }

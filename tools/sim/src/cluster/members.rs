@@ -144,7 +144,8 @@ impl World {
         let seat = replaced.or(role.of());
         let rows = seat.and_then(|seat| roster.member(seat)).and_then(|one| one.rows);
         let standing = Standing::Absent;
-        let member = Member { component, node, place, rows, standing, base, role, ceiling };
+        let lacks = replication::Numbers::through(roster.snapshots.last);
+        let member = Member { component, node, place, rows, standing, base, role, ceiling, lacks };
         let behind = roster.members.partition_point(|other| other.place <= place);
         roster.members.insert(behind, member);
         self.members.came.insert(component, replaced);

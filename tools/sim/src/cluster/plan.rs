@@ -81,6 +81,8 @@ pub struct Plan {
     pub spoils: u64,
     /// Changes of disks' limits, and of which copies are read.
     pub limits: u64,
+    /// Snapshots that are asked for or deleted.
+    pub snapshots: u64,
     /// Moves between two layouts that turn or pause.
     pub turns: u64,
     /// The other layout that disks move into, and bytes that are moved with one change of a record.
@@ -391,6 +393,7 @@ impl Plan {
         }
         (self.hangs, self.deaf, self.spoils) = (features.hangs, features.deaf, features.spoils);
         self.limits = features.limits;
+        self.snapshots = if self.has_rows() || self.other.is_some() { 0 } else { features.snapshots };
         self.computing = features.busy.then(|| streams.computing.clone());
         self.zeroes = Zeroes::new(features.zeroes.then(|| streams.zeroes.clone()));
     }

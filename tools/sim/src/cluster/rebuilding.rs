@@ -297,6 +297,13 @@ fn disk_record(spec: node::DiskSpec, version: u64, roster: Roster) -> DiskRecord
         trimmed: moved.trimmed,
         followed: None,
     });
+    let named = |number: &u32| ::cluster::Snapshot {
+        number: *number,
+        name: format!("snapshot-{number}"),
+        size: spec.size,
+        taken_ns: 0,
+    };
+    let taken = roster.snapshots.taken.iter().map(named).collect();
     DiskRecord {
         version,
         id: spec.id,
@@ -315,6 +322,7 @@ fn disk_record(spec: node::DiskSpec, version: u64, roster: Roster) -> DiskRecord
         moving,
         surplus: None,
         follows: None,
+        snapshots: ::cluster::Snapshots { taken, last_asked: None },
         debts: Vec::new(),
     }
 }

@@ -40,10 +40,21 @@ impl Default for State {
     }
 }
 
+/// A write as a view may have it or not.
+#[derive(Debug, Clone, Copy)]
+struct Written {
+    value: Value,
+    began: u64,
+    /// When it was acknowledged.
+    ended: Option<u64>,
+}
+
 /// All blocks of a disk.
 #[derive(Debug, Default)]
 pub struct Registers {
     blocks: BTreeMap<Block, State>,
+    /// All writes that ever were, for the views of snapshots; none if there are none.
+    history: Option<BTreeMap<Block, Vec<Written>>>,
     clock: u64,
     /// Nanoseconds since the run began.
     now: u64,
@@ -57,6 +68,11 @@ impl Registers {
     /// Those of a disk with rows, where a write that was long unanswered may be done again.
     pub fn of_rows() -> Registers {
         Registers { may_repeat: true, ..Registers::default() }
+    }
+
+    /// Remembers all writes from now on.
+    pub fn remember(&mut self) {
+        self.history = Some(BTreeMap::new());
     }
 
     /// The time goes on.
@@ -85,6 +101,9 @@ impl Registers {
         let pending =
             Pending { value, began: self.clock, asked_at: self.now, is_seen: false, undecided_since: None };
         self.blocks.entry(block).or_default().pending.push(pending);
+        if let Some(history) = &mut self.history {
+            history.entry(block).or_default().push(Written { value, began: self.clock, ended: None });
+        }
     }
 
     /// A write was acknowledged.
@@ -93,6 +112,10 @@ impl Registers {
         let state = self.blocks.get_mut(&block).expect("a write that ends began");
         let index = state.pending.iter().position(|one| one.value == value);
         let ended = state.pending.remove(index.expect("a write that ends began"));
+        let written = self.history.as_mut().and_then(|history| history.get_mut(&block));
+        if let Some(one) = written.and_then(|all| all.iter_mut().find(|one| one.began == ended.began)) {
+            one.ended = Some(self.clock);
+        }
         if !ended.is_seen {
             // It took effect after what was known when it began; of what became known since, nobody can tell.
             state.current.retain(|(_, since)| *since > ended.began);
@@ -114,6 +137,47 @@ impl Registers {
         let pending =
             state.pending.iter_mut().find(|one| one.value == value && one.undecided_since.is_none());
         pending.expect("a write that ends began").undecided_since = Some(self.clock);
+    }
+
+    /// Whether the disk read like that at one moment between `asked` and `taken`.
+    ///
+    /// # Errors
+    /// A block that contradicts.
+    pub fn check_view(&self, found: &BTreeMap<Block, Value>, asked: u64, taken: u64) -> Result<(), String> {
+        let Some(history) = &self.history else { return Ok(()) };
+        let mut moments = vec![asked];
+        let mut allowed: Vec<(Block, Value, Vec<(u64, u64)>)> = Vec::new();
+        for (block, value) in found {
+            let written = history.get(block).map_or(&[][..], Vec::as_slice);
+            let first = Written { value: 0, began: 0, ended: Some(0) };
+            let same = written.iter().chain([&first]).filter(|one| one.value == *value);
+            // From its beginning on, until something is acknowledged that began after its own end.
+            let lasts = |one: &Written| {
+                let after = |other: &&Written| one.ended.is_some_and(|ended| other.began > ended);
+                let until = written.iter().filter(after).filter_map(|other| other.ended).min();
+                (one.began, until.unwrap_or(u64::MAX))
+            };
+            let spans: Vec<(u64, u64)> = same.map(lasts).collect();
+            moments.extend(spans.iter().map(|span| span.0).filter(|at| (asked..=taken).contains(at)));
+            allowed.push((*block, *value, spans));
+        }
+        let is_right = |at: u64| {
+            let fits = |span: &(u64, u64)| span.0 <= at && at < span.1;
+            allowed.iter().find(|(_, _, spans)| !spans.iter().any(fits))
+        };
+        moments.sort_unstable();
+        let mut wrong = None;
+        for at in moments {
+            match is_right(at) {
+                None => return Ok(()),
+                Some(block) => wrong = Some((at, block)),
+            }
+        }
+        let (at, (block, value, spans)) = wrong.expect("there is a moment");
+        let written = history.get(block);
+        Err(format!(
+            "at no moment from {asked} to {taken} did the disk read so: not at {at}, for block {block} reads as {value:x}, {spans:?}; {written:x?}"
+        ))
     }
 
     /// Checks what a read that began at `began` found.

@@ -59,6 +59,10 @@ pub struct Summary {
     pub repeated: u64,
     /// Requests that waited for a limit as it changed.
     pub held_back: u64,
+    /// Snapshots that were taken.
+    pub snapshots: u64,
+    /// The longest that changes waited for one, in nanoseconds.
+    pub held_ns: u64,
     /// The longest that a guest's request took while faults came and went, in nanoseconds.
     pub longest_ns: u64,
 }
@@ -92,6 +96,8 @@ impl Summary {
         self.rows_checked += other.rows_checked;
         self.rows_mended += other.rows_mended;
         self.repeated += other.repeated;
+        self.snapshots += other.snapshots;
+        self.held_ns = self.held_ns.max(other.held_ns);
         self.longest_ns = self.longest_ns.max(other.longest_ns);
     }
 }
@@ -102,7 +108,7 @@ impl std::fmt::Display for Summary {
             f,
             "{} events, {} requests, {} take-overs, {} changes rolled forward, {} components left ({} hung) and {} joined \
              ({} MiB copied), {} came and {} went, {} stood in, {} places restored (at most {} requests answered before \
-             the lost were back), {} bad sectors, {} ranges repaired, {} directories set back, {} components diverged, {} rows compared and {} mended, {} writes done again",
+             the lost were back), {} bad sectors, {} ranges repaired, {} directories set back, {} components diverged, {} rows compared and {} mended, {} writes done again, {} snapshots taken (changes waited for {} us at most)",
             self.events,
             self.answered,
             self.take_overs,
@@ -122,7 +128,9 @@ impl std::fmt::Display for Summary {
             self.diverged,
             self.rows_checked,
             self.rows_mended,
-            self.repeated
+            self.repeated,
+            self.snapshots,
+            self.held_ns / 1000
         )
     }
 }

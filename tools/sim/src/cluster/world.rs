@@ -171,6 +171,8 @@ pub struct World {
     pub(crate) limits: Random,
     /// Where moves between two layouts take their turns from.
     pub(crate) moving: Random,
+    /// Where snapshots come from, and who reads them.
+    pub(crate) snapshots: Random,
     pub(crate) plan: Plan,
     pub(crate) removed: Option<Rule>,
     pub(crate) prefers_local: bool,
@@ -230,8 +232,12 @@ impl World {
         let mut world = World::with_plan(plan, random, removed);
         (world.hangs, world.deafness, world.spoils) = (streams.hangs, streams.deafness, streams.spoils);
         (world.limits, world.moving) = (streams.limits, streams.moving);
+        world.snapshots = streams.snapshots;
         world.row_draws = Random::new(seed ^ ROWS);
         world.watchers = Watchers::new(features.watchers.then_some(streams.watchers));
+        if world.plan.snapshots > 0 {
+            world.guests.iter_mut().for_each(|guest| guest.registers.remember());
+        }
         if features.large_copies {
             world.copy_blocks_max = COPY_BLOCKS_MAX;
         }
@@ -275,6 +281,7 @@ impl World {
             deafness: Random::new(0),
             limits: Random::new(0),
             moving: Random::new(0),
+            snapshots: Random::new(0),
             plan,
             removed,
             prefers_local,
@@ -337,6 +344,7 @@ impl World {
         self.settle()?;
         self.read_everything()?;
         self.compare_copies()?;
+        self.compare_views()?;
         self.make_rows_disagree()?;
         self.summary.answered = self.guests.iter().map(|guest| guest.answered).sum();
         self.summary.repeated = self.guests.iter().map(Guest::repeated).sum();
@@ -397,6 +405,7 @@ impl World {
             return Err(format!("{EVENTS_MAX} events and no end: {event:?}; {wakes:?}"));
         }
         self.happen(event);
+        self.note_snapshots()?;
         match self.failure.take() {
             Some(why) => Err(why),
             None => Ok(()),
@@ -630,6 +639,10 @@ impl World {
             OwnerEvent::RowDisagrees { component, part, implied, .. } => {
                 self.row_disagrees(disk, (component, part), implied);
             }
+            OwnerEvent::SnapshotTaken { held, .. } => {
+                self.summary.held_ns = self.summary.held_ns.max(held.as_nanos() as u64);
+            }
+            OwnerEvent::SnapshotNotTaken { why } => self.snapshot_not_taken(disk, why),
             OwnerEvent::Ended(_) | OwnerEvent::ResyncBegan { .. } | OwnerEvent::ResyncFailed { .. } => {}
         }
     }
@@ -701,6 +714,7 @@ impl World {
         if let Err(why) = self.guests[guest].answered(now, number, outcome, may_damage) {
             self.fail(why);
         }
+        self.check_missing_views(guest);
     }
 
     pub(crate) fn may_damage(&self) -> bool {

@@ -186,7 +186,7 @@ impl<'a> Creation<'a> {
             let node = &hosts[self.random.below(hosts.len() as u64) as usize];
             let owner = Some(OwnedBy { node: node.id, incarnation: node.incarnation });
             let roster = Roster { epoch: 1, owner, ..disk.roster.clone() };
-            let next = disk.with_roster(&roster).expect("only the owner changes").record;
+            let next = disk.with_roster(&roster, 0).expect("only the owner changes").record;
             self.directory.set_disk(0, disk.version, next).expect("nobody else changes it");
         }
     }

@@ -80,7 +80,7 @@ impl World {
         self.begin_fills(&disk);
         if let Some(roster) = self.wish(&disk) {
             self.owners.busy.insert(id);
-            let change = disk.with_roster(&roster).expect("an owner asks for what can be");
+            let change = disk.with_roster(&roster, 0).expect("an owner asks for what can be");
             let delay = if self.owners.opened.contains(&id) { OPENING_NS } else { 0 };
             let commit = Commit { host: index, expected: disk.version, record: change.record, by: By::Owner };
             if delay == 0 {

@@ -377,7 +377,7 @@ impl World {
                 let owner = replication::OwnedBy { node: host.node, incarnation: host.incarnation };
                 let roster =
                     Roster { epoch: disk.roster.epoch + 1, owner: Some(owner), ..disk.roster.clone() };
-                let change = disk.with_roster(&roster).expect("only the owner changes");
+                let change = disk.with_roster(&roster, 0).expect("only the owner changes");
                 (change.record, By::Claim)
             }
             (_, Ok(Some(change))) => (change.record, By::Keeper),

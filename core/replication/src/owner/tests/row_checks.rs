@@ -99,7 +99,15 @@ fn changes_wait_for_a_comparison_and_reads_do_not() {
     assert!(bench.owner.is_checking_rows());
     bench.silent.clear();
     (1..=3).for_each(|host| bench.leases.granted(node(host), bench.now));
-    bench.step(Input::Read { token: Token(1), place: 0, part: 0, block: 7, count: 1, unit: Some(0) });
+    bench.step(Input::Read {
+        token: Token(1),
+        place: 0,
+        part: 0,
+        block: 7,
+        count: 1,
+        unit: Some(0),
+        snapshot: 0,
+    });
     bench.write_of(2, 7, Some(Target::Data(0)));
     assert_eq!(bench.done, [(Token(1), true)]);
     // It is not waited for without end.

@@ -14,6 +14,7 @@ mod level;
 mod policy;
 mod settings;
 mod silences;
+mod snapshots;
 #[cfg(test)]
 mod tests;
 

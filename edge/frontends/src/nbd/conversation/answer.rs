@@ -61,7 +61,7 @@ pub(super) fn put_refusal(outbox: &mut Outbox, style: Style, request: &RequestHe
 fn put_failure(outbox: &mut Outbox, style: Style, request: &RequestHeader, error: RequestError) {
     let errno = match error {
         RequestError::NoSpace => Errno::NoSpace,
-        RequestError::Damaged | RequestError::DeviceLost => Errno::Io,
+        RequestError::Damaged | RequestError::DeviceLost | RequestError::NoSnapshot => Errno::Io,
         RequestError::Stopping => Errno::Shutdown,
         RequestError::OutOfRange if matches!(request.command, command::WRITE | command::WRITE_ZEROES) => {
             Errno::NoSpace

@@ -61,6 +61,7 @@ fn disk() -> DiskRecord {
         base: WriteId { epoch: 3, sequence: id },
         role,
         ceiling: replication::Ceiling::Unknown,
+        lacks: Default::default(),
     };
     let policy: Policy = "default,stripes=1,failures_to_tolerate=2".parse().unwrap();
     DiskRecord {
@@ -97,6 +98,7 @@ fn disk() -> DiskRecord {
         moving: None,
         surplus: None,
         follows: None,
+        snapshots: Default::default(),
         debts: vec![Debt { rule: "failures_to_tolerate", wanted: "2".into(), got: "1".into() }],
     }
 }

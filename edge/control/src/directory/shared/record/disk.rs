@@ -4,6 +4,7 @@ use super::super::super::record::{StoredRecord, from_hex, to_hex};
 use super::super::super::{DiskEntry, State};
 use super::super::{Change, Entry};
 use super::level::unread;
+use super::snapshots::{StoredSnapshots, lacks};
 use super::{DISKS, NAMES, parsed, read};
 use ::cluster::{Access, DiskRecord, DiskState, Growth, Incoming, Limit, Moving, Reason, StandIn};
 use base::{ComponentId, DiskId, HostId, NodeId, WriteId};
@@ -55,6 +56,9 @@ struct StoredDisk {
     /// The named policy that it follows, from level 3 on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     follows: Option<String>,
+    /// From level 4 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    snapshots: Option<StoredSnapshots>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     debts: Vec<StoredDebt>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -102,6 +106,9 @@ struct StoredMember {
     /// From level 2 on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ceiling: Option<StoredCeiling>,
+    /// Ranges of snapshots that it lacks, from level 4 on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    lacks: Vec<(u32, u32)>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -200,6 +207,7 @@ pub fn engine_record(record: &DiskRecord) -> EngineRecord {
         access: record.access.clone(),
         spins: false,
         shape: record.roster.shape,
+        snapshots: record.snapshots.taken.clone(),
         course: record.moving.as_ref().map_or(Course::default(), |moving| Course {
             is_back: moving.is_back,
             is_paused: moving.is_paused,
@@ -255,6 +263,7 @@ impl ClusterDisk {
             moving: self.record.moving.as_ref().map(StoredMoving::from),
             surplus: self.record.surplus,
             follows: self.record.follows.clone(),
+            snapshots: StoredSnapshots::of(&self.record.roster.snapshots, &self.record.snapshots),
             debts: self.record.debts.iter().map(StoredDebt::from).collect(),
             gone: self.gone.iter().map(ToString::to_string).collect(),
         })
@@ -287,6 +296,7 @@ impl StoredDisk {
     fn disk(self, version: u64) -> Result<ClusterDisk, String> {
         let record = EngineRecord::try_from(self.record)?;
         let ids = self.gone.iter().map(|id| parsed(id));
+        let (numbers, snapshots) = self.snapshots.map(StoredSnapshots::told).unwrap_or_default();
         Ok(ClusterDisk {
             record: DiskRecord {
                 version,
@@ -306,7 +316,8 @@ impl StoredDisk {
                     State::Active => DiskState::Active,
                     State::Deleting => DiskState::Deleting,
                 },
-                roster: self.roster.roster()?,
+                roster: replication::Roster { snapshots: numbers, ..self.roster.roster()? },
+                snapshots,
                 incoming: self
                     .incoming
                     .into_iter()
@@ -337,7 +348,7 @@ fn is_zero(shape: &u32) -> bool {
 
 /// For serde: what is so of most disks is left out.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_false(value: &bool) -> bool {
+pub(super) fn is_false(value: &bool) -> bool {
     !value
 }
 
@@ -389,6 +400,7 @@ impl From<&Roster> for StoredRoster {
                 Ceiling::At(id) => Some(StoredCeiling::At(id.epoch, id.sequence)),
                 Ceiling::Passed => Some(StoredCeiling::Passed),
             },
+            lacks: member.lacks.ranges().to_vec(),
         };
         let owner = |owner: OwnedBy| StoredOwner {
             host: owner.node.host.to_string(),
@@ -429,6 +441,7 @@ impl StoredRoster {
                     Some(StoredCeiling::At(epoch, sequence)) => Ceiling::At(WriteId { epoch, sequence }),
                     Some(StoredCeiling::Passed) => Ceiling::Passed,
                 },
+                lacks: lacks(stored.lacks)?,
             })
         };
         let owner = |stored: StoredOwner| {
@@ -441,6 +454,7 @@ impl StoredRoster {
             members: self.members.into_iter().map(member).collect::<Result<_, _>>()?,
             moving: None, // As the layout says, once all of the record is read.
             shape: self.shape,
+            snapshots: replication::Snapshots::default(), // As the record says beside it.
         })
     }
 }

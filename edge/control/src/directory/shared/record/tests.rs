@@ -31,6 +31,7 @@ fn member(id: u64, standing: Standing) -> Member {
         base: WriteId { epoch: 3, sequence: id },
         role: Role::Copy,
         ceiling: replication::Ceiling::Unknown,
+        lacks: replication::Numbers::default(),
     }
 }
 
@@ -72,6 +73,7 @@ fn disk() -> ClusterDisk {
             moving: None,
             surplus: None,
             follows: Some("gold".to_owned()),
+            snapshots: ::cluster::Snapshots::default(),
             debts: vec![debt],
         },
         created: 1_700_000_000,

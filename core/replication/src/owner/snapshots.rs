@@ -1,0 +1,448 @@
+//! Snapshots of the disk: taken at one moment on all components that count, told the record, and deleted from components where the record
+//! does not name them (docs/design/0047).
+
+use super::Owner;
+use super::asked::{Asked, Step, Unanswered};
+use super::interface::{Event, Failure, Leases, Output, Phase};
+use super::member::{At, Member};
+use super::member_set::MemberSet;
+use super::place::Place;
+use super::work::{Key, ReadWork};
+use crate::limits;
+use crate::locks::Range;
+use crate::roster::Roster;
+use crate::rules::Rule;
+use crate::snapshots::NotTaken;
+use base::{ComponentId, Instant};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use wire::{Refusal, Request};
+
+/// What is known of a member's snapshots, in its session.
+#[derive(Debug, Default)]
+pub(crate) struct MemberSnapshots {
+    /// Whether it has told which it has, and whether it was asked to.
+    is_known: bool,
+    is_asked: bool,
+    /// Those that it has, as far as they are known, and those of them that it was asked to delete.
+    numbers: BTreeSet<u32>,
+    dropping: BTreeSet<u32>,
+}
+
+/// How far the taking of a snapshot is.
+#[derive(Debug)]
+enum Stage {
+    /// Changes that are under way end. Later ones wait.
+    Draining,
+    /// Components are told to take it. Changes wait.
+    Marking { waiting: Vec<At>, marked: Vec<ComponentId> },
+    /// All that count have it: the record shall say so. Changes go on.
+    Recording { marked: Vec<ComponentId>, held_ns: u64 },
+}
+
+/// A snapshot that is being taken.
+#[derive(Debug)]
+struct Taking {
+    number: u32,
+    since: Instant,
+    stage: Stage,
+}
+
+/// What is under way about snapshots.
+#[derive(Debug, Default)]
+pub(crate) struct SnapshotsUnderWay {
+    taking: Option<Taking>,
+    /// Numbers up to this one may have been used by an attempt.
+    burned: u32,
+    /// Why the one that is asked for cannot be taken: the record shall say so.
+    not_taken: Option<NotTaken>,
+    /// No attempt, list or deletion is begun before this time, because one failed.
+    rests_until: Option<Instant>,
+    /// Attempts in a row for which changes waited as long as they may.
+    overdue: u32,
+}
+
+impl SnapshotsUnderWay {
+    /// Those of an owner that begins with that record: an owner before it may have used each number that the record has.
+    pub(crate) fn of(roster: &Roster) -> SnapshotsUnderWay {
+        SnapshotsUnderWay { burned: roster.snapshots.last, ..SnapshotsUnderWay::default() }
+    }
+}
+
+impl Owner {
+    /// Whether changes do not begin because a snapshot is being taken.
+    pub(crate) fn holds_for_snapshot(&self) -> bool {
+        let stage = self.snapshots.taking.as_ref().map(|taking| &taking.stage);
+        matches!(stage, Some(Stage::Draining | Stage::Marking { .. })) && self.holds(Rule::HoldForSnapshot)
+    }
+
+    /// Takes what is asked for, and has deleted what the record does not name.
+    pub(crate) fn advance_snapshots(&mut self) {
+        if self.recording.roster.snapshots.last == 0 {
+            return;
+        }
+        if self.phase != Phase::Serving {
+            if self.phase == Phase::Releasing && self.holds_for_snapshot() {
+                self.give_up_snapshot();
+            }
+            return;
+        }
+        let rests = self.snapshots.rests_until.is_some_and(|until| until > self.now);
+        if !rests {
+            self.snapshots.rests_until = None;
+            self.ask_for_lists();
+            self.drop_unnamed();
+        }
+        if !rests || self.snapshots.taking.is_some() {
+            self.advance_taking();
+        }
+    }
+
+    /// When that is to be called next if nothing happens.
+    pub(crate) fn snapshots_wake_at(&self) -> Option<Instant> {
+        if self.phase != Phase::Serving {
+            return None;
+        }
+        let taking = self.snapshots.taking.as_ref().filter(|_| self.holds_for_snapshot());
+        let gives_up = taking.map(|taking| taking.since + self.hold_max());
+        self.snapshots.rests_until.into_iter().chain(gives_up).min()
+    }
+
+    /// How long changes wait for the attempt that is under way: longer each time that it was not enough.
+    fn hold_max(&self) -> Duration {
+        limits::SNAPSHOT_HOLD_MAX.min(limits::SNAPSHOT_HOLD * (1 << self.snapshots.overdue.min(8)))
+    }
+
+    fn ask_for_lists(&mut self) {
+        for at in self.all() {
+            let epoch = self.epoch;
+            let member = self.member_mut(at);
+            if !member.is_open() || member.snapshots.is_known || member.snapshots.is_asked {
+                continue;
+            }
+            member.snapshots.is_asked = true;
+            let (node, component) = (member.node, member.component);
+            self.send(node, Asked::Snapshots(at), Request::Snapshots { component, epoch });
+        }
+    }
+
+    pub(crate) fn snapshots_told(&mut self, at: At, answer: Result<Vec<u32>, Unanswered>) {
+        let now = self.now;
+        let member = self.member_mut(at);
+        member.snapshots.is_asked = false;
+        match answer {
+            Ok(numbers) => {
+                member.snapshots.is_known = true;
+                member.snapshots.numbers.extend(numbers);
+            }
+            Err(Unanswered::Refused(Refusal::NotOpen)) => self.lost_session(at),
+            Err(_) => self.snapshots.rests_until = Some(now + limits::RETRY),
+        }
+    }
+
+    /// Whether the record does not say that a component has a snapshot: it is not what is being taken, nor one that the record cannot know.
+    fn is_unnamed(&self, component: ComponentId, number: u32) -> bool {
+        let roster = &self.recording.roster;
+        let lacks = roster.member(component).is_some_and(|one| one.lacks.contains(number));
+        let is_named = roster.snapshots.has(number) && !lacks;
+        let is_taking = self.snapshots.taking.as_ref().is_some_and(|taking| taking.number == number);
+        number <= roster.snapshots.last && !is_named && !is_taking
+    }
+
+    /// Has components delete what the record does not say that they have, but for what is being taken, and what it cannot know.
+    fn drop_unnamed(&mut self) {
+        let epoch = self.epoch;
+        let open: Vec<At> = self.all().into_iter().filter(|at| self.member(*at).is_open()).collect();
+        for at in open {
+            let member = self.member(at);
+            let found = member.snapshots.numbers.difference(&member.snapshots.dropping).copied();
+            let unnamed: Vec<u32> =
+                found.filter(|number| self.is_unnamed(member.component, *number)).collect();
+            let (node, component) = (member.node, member.component);
+            for number in unnamed {
+                self.member_mut(at).snapshots.dropping.insert(number);
+                let request = Request::DropSnapshot { component, epoch, number };
+                self.send(node, Asked::DropSnapshot { at, number }, request);
+            }
+        }
+    }
+
+    pub(crate) fn snapshot_dropped(&mut self, at: At, number: u32, answer: Result<u8, Unanswered>) {
+        let member = self.member_mut(at);
+        member.snapshots.dropping.remove(&number);
+        match answer {
+            Ok(_) | Err(Unanswered::Refused(Refusal::NoSnapshot)) => {
+                member.snapshots.numbers.remove(&number);
+            }
+            Err(Unanswered::Refused(Refusal::NotOpen)) => self.lost_session(at),
+            Err(_) => self.snapshots.rests_until = Some(self.now + limits::RETRY),
+        }
+    }
+
+    fn advance_taking(&mut self) {
+        let asked = self.recording.roster.snapshots.asked;
+        match self.snapshots.taking.as_ref().map(|taking| (&taking.stage, taking.since)) {
+            None => {
+                let is_fresh =
+                    |number: &u32| *number > self.snapshots.burned || !self.holds(Rule::NumberAttempts);
+                let Some(number) = asked.filter(is_fresh).filter(|_| self.snapshots.not_taken.is_none())
+                else {
+                    return;
+                };
+                let is_ready =
+                    |place: &Place| place.counting().all(|(_, one)| one.is_open() && one.wish.is_none());
+                if !self.recording.is_idle()
+                    || self.recording.is_unsettled
+                    || !self.places.iter().all(is_ready)
+                {
+                    return; // The record that comes may say something else, and nothing is held back for what cannot be done.
+                }
+                let has_rows = self.places.iter().any(|place| place.code.is_some());
+                if has_rows || self.recording.roster.moving.is_some() {
+                    self.snapshots.not_taken = Some(NotTaken::Layout);
+                    return self.advance_record();
+                }
+                self.snapshots.burned = self.snapshots.burned.max(number);
+                self.snapshots.taking = Some(Taking { number, since: self.now, stage: Stage::Draining });
+                self.advance_taking();
+            }
+            Some((Stage::Draining, since)) => {
+                let is_drained = self.places.iter().all(|place| place.all_have_through(place.sequence));
+                if is_drained || !self.holds(Rule::DrainBeforeSnapshot) {
+                    self.mark_all();
+                } else if since + self.hold_max() <= self.now {
+                    self.give_up_overdue();
+                }
+            }
+            Some((Stage::Marking { .. }, since)) => {
+                self.advance_marking();
+                if self.holds_for_snapshot() && since + self.hold_max() <= self.now {
+                    self.give_up_overdue();
+                }
+            }
+            Some((Stage::Recording { .. }, _)) => {}
+        }
+    }
+
+    /// Everything that was given is with all that count: these take the snapshot.
+    fn mark_all(&mut self) {
+        let Some(number) = self.snapshots.taking.as_ref().map(|taking| taking.number) else { return };
+        let epoch = self.epoch;
+        let active: Vec<At> = self.all().into_iter().filter(|at| self.member(*at).is_active()).collect();
+        for &at in &active {
+            let member = self.member(at);
+            let (node, component) = (member.node, member.component);
+            self.send(node, Asked::Snapshot { at, number }, Request::Snapshot { component, epoch, number });
+        }
+        if let Some(taking) = &mut self.snapshots.taking {
+            taking.stage = Stage::Marking { waiting: active, marked: Vec::new() };
+        }
+    }
+
+    pub(crate) fn snapshot_answered(&mut self, at: At, number: u32, answer: Result<u8, Unanswered>) {
+        if answer.is_ok() {
+            self.member_mut(at).snapshots.numbers.insert(number);
+        }
+        let component = self.member(at).component;
+        let taking = self.snapshots.taking.as_mut().filter(|taking| taking.number == number);
+        let is_current = taking.is_some();
+        match answer {
+            Ok(_) => {
+                if let Some(Taking { stage: Stage::Marking { waiting, marked }, .. }) = taking {
+                    waiting.retain(|one| *one != at);
+                    marked.push(component);
+                }
+            }
+            Err(Unanswered::Refused(Refusal::NotOpen)) => {
+                self.lost_session(at);
+                self.give_up(is_current);
+            }
+            Err(Unanswered::Refused(refusal @ (Refusal::NoSpace | Refusal::SnapshotRefused))) => {
+                if is_current {
+                    let is_full = refusal == Refusal::NoSpace;
+                    self.snapshots.not_taken =
+                        Some(if is_full { NotTaken::NoSpace } else { NotTaken::Refused });
+                }
+                self.give_up(is_current);
+            }
+            Err(Unanswered::Refused(refusal)) => {
+                self.failed(at, refusal);
+                self.give_up(is_current);
+            }
+            Err(Unanswered::Lost) => self.give_up(is_current),
+        }
+    }
+
+    fn advance_marking(&mut self) {
+        let gone: Vec<At> = self.all().into_iter().filter(|at| !self.member(*at).is_active()).collect();
+        let now = self.now;
+        let Some(taking) = &mut self.snapshots.taking else { return };
+        let Stage::Marking { waiting, marked } = &mut taking.stage else { return };
+        // The record has one out that was asked: it lacks the snapshot, and the others have it.
+        waiting.retain(|at| !gone.contains(at));
+        if waiting.is_empty() {
+            let (marked, held_ns) = (std::mem::take(marked), now.since(taking.since).as_nanos() as u64);
+            taking.stage = Stage::Recording { marked, held_ns };
+            self.go_on_with_changes();
+        }
+    }
+
+    fn give_up(&mut self, is_current: bool) {
+        if is_current && self.holds_for_snapshot() {
+            self.give_up_snapshot();
+        }
+    }
+
+    /// An attempt has failed. The next one begins in a while, under another number.
+    fn give_up_snapshot(&mut self) {
+        self.snapshots.taking = None;
+        self.snapshots.rests_until = Some(self.now + limits::RETRY);
+        self.go_on_with_changes();
+    }
+
+    /// Changes have waited for as long as they may. They go on for longer than that before the next attempt.
+    fn give_up_overdue(&mut self) {
+        let rest = 4 * self.hold_max();
+        self.snapshots.overdue += 1;
+        self.give_up_snapshot();
+        self.snapshots.rests_until = Some(self.now + rest);
+    }
+
+    fn go_on_with_changes(&mut self) {
+        (0..self.places.len() as u16).for_each(|place| self.begin_changes(place));
+    }
+
+    /// Has the record say what came of the snapshot that is asked for, or under which number it is tried next. Says whether there is
+    /// something to say.
+    pub(crate) fn tell_snapshots(&self, roster: &mut Roster) -> bool {
+        let is_swept = roster.snapshots.to_sweep && self.is_swept();
+        roster.snapshots.to_sweep &= !is_swept;
+        is_swept | self.tell_taken(roster)
+    }
+
+    /// Whether all components that count have deleted what the record does not name. The others do so when they are there again.
+    fn is_swept(&self) -> bool {
+        let has_named_alone = |one: &Member| {
+            let is_known = one.is_open() && one.snapshots.is_known;
+            is_known && one.snapshots.numbers.iter().all(|number| !self.is_unnamed(one.component, *number))
+        };
+        let mut counting = self.places.iter().flat_map(|place| place.counting());
+        self.phase == Phase::Serving
+            && self.snapshots.taking.is_none()
+            && counting.all(|(_, one)| has_named_alone(one))
+    }
+
+    fn tell_taken(&self, roster: &mut Roster) -> bool {
+        let Some(asked) = roster.snapshots.asked else { return false };
+        match &self.snapshots.taking {
+            Some(Taking { number, stage: Stage::Recording { marked, .. }, .. }) if *number == asked => {
+                roster.snapshots.taken.push(asked);
+                (roster.snapshots.asked, roster.snapshots.not_taken) = (None, None);
+                let unmarked = |one: &&mut crate::Member| !marked.contains(&one.component);
+                roster.members.iter_mut().filter(unmarked).for_each(|one| one.lacks.add(asked));
+                true
+            }
+            Some(_) => false,
+            None if self.snapshots.not_taken.is_some() => {
+                (roster.snapshots.asked, roster.snapshots.not_taken) = (None, self.snapshots.not_taken);
+                true
+            }
+            None if asked <= self.snapshots.burned && self.phase == Phase::Serving => {
+                if !self.holds(Rule::NumberAttempts) {
+                    return false;
+                }
+                roster.snapshots.last += 1;
+                roster.snapshots.asked = Some(roster.snapshots.last);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The record was read: what it says of the snapshot that is being taken.
+    pub(crate) fn note_snapshots(&mut self) {
+        let known = &self.recording.roster.snapshots;
+        let asked = known.asked;
+        if let Some(why) = self.snapshots.not_taken.filter(|_| asked.is_none()) {
+            self.snapshots.not_taken = None;
+            self.out.push(Output::Event(Event::SnapshotNotTaken { why }));
+        }
+        let Some(Taking { number, stage, .. }) = &self.snapshots.taking else { return };
+        let (number, is_held) = (*number, self.holds_for_snapshot());
+        if self.recording.roster.snapshots.has(number) {
+            let held_ns = if let Stage::Recording { held_ns, .. } = stage { *held_ns } else { 0 };
+            (self.snapshots.taking, self.snapshots.overdue) = (None, 0);
+            let held = Duration::from_nanos(held_ns);
+            self.out.push(Output::Event(Event::SnapshotTaken { number, held }));
+        } else if asked != Some(number) && !self.recording.is_open() {
+            // Nobody wants it any more.
+            self.snapshots.taking = None;
+            if is_held {
+                self.go_on_with_changes();
+            }
+        }
+    }
+
+    /// Asks a component for a part of a view, if that may be done now.
+    pub(crate) fn try_view(&mut self, key: Key<ReadWork>, leases: &Leases) -> bool {
+        let ReadWork { place, damaged, snapshot, .. } = self.works.reads[key];
+        // Another owner may have taken it that this one does not know of.
+        if self.holds(Rule::ReadUnderLeases) && !self.has_leases(place, leases) {
+            return false;
+        }
+        let lacking = self.lacking(place, snapshot);
+        let others = |set: MemberSet| {
+            let mut active = self.places[usize::from(place)].active();
+            active.any(|(index, _)| !set.contains(index))
+        };
+        let is_there = self.recording.roster.snapshots.has(snapshot) || self.recorded_now(snapshot).is_some();
+        if !is_there || !others(lacking) {
+            self.view_is_gone(key);
+            return true;
+        }
+        let except: MemberSet = damaged.iter().chain(lacking.iter()).collect();
+        if !others(except) {
+            self.read_narrower(key, leases);
+            return true;
+        }
+        let Range { part, block, count } = self.works.reads[key].next();
+        let Some(member) = self.choose(place, part, except) else { return false };
+        let at = At { place, member };
+        let (node, component, epoch) = (self.member(at).node, self.member(at).component, self.epoch);
+        let request = Request::View { component, epoch, snapshot, part, block, count };
+        self.send(node, Asked::Step(Step::Read { work: key, at }), request);
+        true
+    }
+
+    /// The members of a place that lack a snapshot. One that the record may name already, though this owner has not heard so, is on those that
+    /// were marked.
+    fn lacking(&self, place: u16, snapshot: u32) -> MemberSet {
+        let roster = &self.recording.roster;
+        let lacks = |component: ComponentId| match self.recorded_now(snapshot) {
+            Some(marked) => !marked.contains(&component),
+            None => roster.member(component).is_none_or(|one| one.lacks.contains(snapshot)),
+        };
+        let is_asked = self.holds(Rule::ViewFromWhole);
+        let members = (0u8..).zip(&self.places[usize::from(place)].members);
+        members.filter(|(_, one)| is_asked && lacks(one.component)).map(|(index, _)| index).collect()
+    }
+
+    /// The components that have a snapshot of which the record is just being told.
+    fn recorded_now(&self, snapshot: u32) -> Option<&[ComponentId]> {
+        match &self.snapshots.taking {
+            Some(Taking { number, stage: Stage::Recording { marked, .. }, .. }) if *number == snapshot => {
+                Some(marked)
+            }
+            _ => None,
+        }
+    }
+
+    /// The snapshot that a read is of was deleted, or nobody who counts has it.
+    fn view_is_gone(&mut self, key: Key<ReadWork>) {
+        let (lock, read) = self.works.remove_read(key);
+        self.out.push(Output::Done { token: read.token, result: Err(Failure::NoSnapshot) });
+        if self.holds(Rule::ReadAfterWrites) {
+            self.unlock(lock, read.place, read.range);
+        }
+    }
+}

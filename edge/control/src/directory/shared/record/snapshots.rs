@@ -1,0 +1,97 @@
+//! The snapshots of a disk in its record, from level 4 on (docs/design/0047).
+
+use ::cluster::{Snapshot, Snapshots};
+use replication::{NotTaken, Numbers, Snapshots as Taken};
+use serde::{Deserialize, Serialize};
+
+/// The snapshots of a disk.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StoredSnapshots {
+    /// The greatest number that was given.
+    last: u32,
+    /// The number of one that is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked: Option<u32>,
+    /// The name of the last one that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_asked: Option<String>,
+    /// Why the last one was not taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    not_taken: Option<StoredNotTaken>,
+    /// Whether components may have some that are deleted.
+    #[serde(default, skip_serializing_if = "super::disk::is_false")]
+    to_sweep: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    taken: Vec<StoredSnapshot>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredSnapshot {
+    number: u32,
+    name: String,
+    size: u64,
+    taken_ns: u64,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum StoredNotTaken {
+    NoSpace,
+    Refused,
+    Layout,
+}
+
+impl StoredSnapshots {
+    /// Those of a disk; none if it never had any.
+    pub(super) fn of(numbers: &Taken, named: &Snapshots) -> Option<StoredSnapshots> {
+        let stored = |one: &Snapshot| StoredSnapshot {
+            number: one.number,
+            name: one.name.clone(),
+            size: one.size,
+            taken_ns: one.taken_ns,
+        };
+        (numbers.last > 0).then(|| StoredSnapshots {
+            last: numbers.last,
+            asked: numbers.asked,
+            last_asked: named.last_asked.clone(),
+            not_taken: numbers.not_taken.map(|why| match why {
+                NotTaken::NoSpace => StoredNotTaken::NoSpace,
+                NotTaken::Refused => StoredNotTaken::Refused,
+                NotTaken::Layout => StoredNotTaken::Layout,
+            }),
+            to_sweep: numbers.to_sweep,
+            taken: named.taken.iter().map(stored).collect(),
+        })
+    }
+
+    /// What they say, for the roster and for the record.
+    pub(super) fn told(self) -> (Taken, Snapshots) {
+        let numbers = Taken {
+            last: self.last,
+            asked: self.asked,
+            not_taken: self.not_taken.map(|why| match why {
+                StoredNotTaken::NoSpace => NotTaken::NoSpace,
+                StoredNotTaken::Refused => NotTaken::Refused,
+                StoredNotTaken::Layout => NotTaken::Layout,
+            }),
+            taken: self.taken.iter().map(|one| one.number).collect(),
+            to_sweep: self.to_sweep,
+        };
+        let named = |one: StoredSnapshot| Snapshot {
+            number: one.number,
+            name: one.name,
+            size: one.size,
+            taken_ns: one.taken_ns,
+        };
+        let taken = self.taken.into_iter().map(named).collect();
+        (numbers, Snapshots { taken, last_asked: self.last_asked })
+    }
+}
+
+/// Numbers that a component lacks, as stored.
+pub(super) fn lacks(ranges: Vec<(u32, u32)>) -> Result<Numbers, String> {
+    Numbers::of_ranges(ranges)
+        .ok_or_else(|| "the snapshots that a component lacks are no ascending ranges".to_owned())
+}

@@ -1,0 +1,280 @@
+//! Snapshots of disks that are taken, read and deleted while all else goes on (docs/design/0047).
+//!
+//! What a view reads is fixed by who reads it first, and the same for good; and there must be a moment, between the asking and the record's word that it is
+//! taken, at which the disk read so.
+
+use super::faults::TURNS;
+use super::plan::MS;
+use super::world::World;
+use base::request::Request;
+use base::units::{BLOCK_SIZE, EXTENT_SIZE};
+use base::{ComponentId, DiskId};
+use node::Token;
+use replication::{NotTaken, Roster, Standing};
+use wire::Answer;
+
+/// Snapshots that a disk has at most.
+const MOST: usize = 6;
+
+/// What became of a disk's snapshots with one version of its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Asked,
+    Cancelled,
+    Taken(u32),
+    Deleted(u32),
+}
+
+/// What a record says of snapshots that the one before it did not.
+pub(crate) fn changes(before: &Roster, after: &Roster) -> Vec<Change> {
+    let (before, after) = (&before.snapshots, &after.snapshots);
+    let taken = after.taken.iter().filter(|number| !before.has(**number)).map(|one| Change::Taken(*one));
+    let gone = before.taken.iter().filter(|number| !after.has(**number)).map(|one| Change::Deleted(*one));
+    let mut all: Vec<Change> = taken.chain(gone).collect();
+    match (before.asked, after.asked) {
+        (None, Some(_)) => all.push(Change::Asked),
+        (Some(_), None) if all.is_empty() => all.push(Change::Cancelled),
+        _ => {}
+    }
+    all
+}
+
+impl World {
+    /// A snapshot of a disk is asked for, deleted or not wanted any more, as drawn from a stream of its own.
+    pub(crate) fn change_snapshots(&mut self) {
+        if self.plan.snapshots == 0 || !self.snapshots.chance(self.plan.snapshots, 1000 * TURNS) {
+            return;
+        }
+        if let Some(host) = self.hosts.iter().position(|host| !host.is_converted()) {
+            self.say(|| format!("host {host} is converted"));
+            return self.hosts[host].convert();
+        }
+        let disk = self.disks[self.snapshots.below(self.disks.len() as u64) as usize].id;
+        let Some((version, mut roster)) = self.directory.get(disk).filter(|_| !self.directory.is_lost) else {
+            return;
+        };
+        let count = roster.snapshots.taken.len();
+        let choice = self.snapshots.below(8);
+        let is_changed = match choice {
+            0 if roster.snapshots.asked.is_some() => {
+                roster.snapshots.asked = None;
+                roster.snapshots.to_sweep = true;
+                true
+            }
+            1..3 if count > 0 => self.delete_one(&mut roster),
+            _ if count >= MOST => self.delete_one(&mut roster),
+            _ => roster.snapshots.ask(),
+        };
+        if is_changed {
+            self.say(|| format!("snapshots of {disk:?}: {:?}", roster.snapshots));
+            self.directory.commit(disk, version, roster);
+            self.push_record(disk);
+        }
+    }
+
+    fn delete_one(&mut self, roster: &mut Roster) -> bool {
+        let index = self.snapshots.below(roster.snapshots.taken.len() as u64) as usize;
+        let number = roster.snapshots.taken[index];
+        roster.snapshots.delete(number)
+    }
+
+    /// Records have changed: the guests of their disks know what views may read as.
+    pub(crate) fn note_snapshots(&mut self) -> Result<(), String> {
+        for (disk, change) in std::mem::take(&mut self.directory.snapshot_changes) {
+            let Some(guest) = self.guests.iter_mut().find(|guest| guest.disk == disk) else { continue };
+            match change {
+                Change::Asked => guest.views.asked(guest.registers.clock()),
+                Change::Cancelled => guest.views.cancelled(),
+                Change::Taken(number) => {
+                    guest.views.taken(number, guest.registers.clock());
+                    self.summary.snapshots += 1;
+                }
+                Change::Deleted(number) => guest.check_view(number)?,
+            }
+            if let Change::Deleted(number) = change {
+                guest.views.deleted(number);
+            }
+        }
+        Ok(())
+    }
+
+    /// Somebody reads some of a view through some host.
+    pub(crate) fn read_view(&mut self, guest: usize) {
+        let Some((_, roster)) = self.directory.get(self.guests[guest].disk) else { return };
+        let taken = &roster.snapshots.taken;
+        if self.plan.snapshots == 0 || taken.is_empty() || !self.snapshots.chance(1, 4) {
+            return;
+        }
+        let number = taken[self.snapshots.below(taken.len() as u64) as usize];
+        let host = self.snapshots.below(self.hosts.len() as u64) as usize;
+        let is_running = self.hosts[host].node.is_some() && self.hosts[host].paused_until <= self.now;
+        if is_running && self.guests[guest].observers() < 6 {
+            let (token, request) = self.guests[guest].view(host, number, &mut self.snapshots);
+            self.asks(host, guest, token, request);
+        }
+    }
+
+    /// Some view of a disk was not there, or damaged: that is fair where nobody who counts has it.
+    pub(crate) fn check_missing_views(&mut self, guest: usize) {
+        let disk = self.guests[guest].disk;
+        for number in std::mem::take(&mut self.guests[guest].views.missing) {
+            if !self.may_lack(disk, number) {
+                self.fail(format!(
+                    "the view of snapshot {number} of {disk:?} is not there, and some that count have it"
+                ));
+            }
+        }
+    }
+
+    /// Whether nobody who counts may have had a snapshot as a whole at some time, or the record has lost it.
+    fn may_lack(&self, disk: DiskId, number: u32) -> bool {
+        let is_known = self.directory.get(disk).is_some_and(|(_, roster)| roster.snapshots.has(number));
+        let is_strange = self.summary.rolled_back + self.summary.rebuilt > 0;
+        let lacks_somewhere = |roster: &Roster| {
+            roster.snapshots.has(number)
+                && (0..roster.place_count() as u16).any(|place| {
+                    let mut here = roster.members.iter().filter(|one| one.place == place);
+                    !here.any(|one| one.standing == Standing::Active && !one.lacks.contains(number))
+                })
+        };
+        !is_known
+            || is_strange
+            || self.may_damage()
+            || self.plan.spoils > 0
+            || self.directory.all_of(disk).any(lacks_somewhere)
+    }
+
+    /// An owner says that a snapshot cannot be taken.
+    pub(crate) fn snapshot_not_taken(&mut self, disk: DiskId, why: NotTaken) {
+        let is_strange = self.summary.rolled_back + self.summary.rebuilt > 0;
+        if why != NotTaken::NoSpace && !is_strange {
+            self.fail(format!("a snapshot of {disk:?} is refused: {why}"));
+        }
+    }
+
+    /// Whether owners have done all that records ask for about snapshots.
+    pub(crate) fn are_snapshots_done(&self) -> bool {
+        let is_done = |disk: &DiskId| {
+            self.directory.get(*disk).is_none_or(|(_, roster)| !roster.snapshots.wants_owner())
+        };
+        self.directory.disks().iter().all(is_done)
+    }
+
+    /// When all is quiet, every view reads as it did before, from every component that has it, and components have no other snapshots.
+    pub(crate) fn compare_views(&mut self) -> Result<(), String> {
+        if self.plan.snapshots == 0 {
+            return Ok(());
+        }
+        self.read_views_through_owners()?;
+        self.guests.iter().try_for_each(|guest| {
+            guest.views.numbers().into_iter().try_for_each(|number| guest.check_view(number))
+        })?;
+        if self.may_damage() || self.plan.spoils > 0 || self.summary.rolled_back + self.summary.rebuilt > 0 {
+            return Ok(());
+        }
+        self.inspect_views()?;
+        self.check_lists()
+    }
+
+    fn read_views_through_owners(&mut self) -> Result<(), String> {
+        for guest in 0..self.guests.len() {
+            if self.guests[guest].outstanding() > 0 {
+                continue; // The disk cannot be reached, which is fair where devices are lost.
+            }
+            for (token, request) in self.guests[guest].whole_views() {
+                self.guest_asks(guest, token, request);
+            }
+        }
+        let deadline = self.now + 20_000 * MS;
+        while self.guests.iter().any(|guest| guest.observers() > 0) && self.now < deadline {
+            self.run_until(self.now + 20 * MS)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the views of every component by itself.
+    fn inspect_views(&mut self) -> Result<(), String> {
+        self.inspected.clear();
+        let mut token = 1;
+        for guest in 0..self.guests.len() {
+            let disk = self.guests[guest].disk;
+            let layout = self.disks[guest].layout.clone();
+            let (_, roster) = self.directory.get(disk).expect("every disk has a record");
+            let mut asked: Vec<(u64, u32, u16, u32, ComponentId)> = Vec::new();
+            for number in roster.snapshots.taken.clone() {
+                for member in roster.members.iter().filter(|one| !one.lacks.contains(number)) {
+                    let parts = layout
+                        .place(usize::from(member.place))
+                        .map_or(0, |place| place[0].size / EXTENT_SIZE);
+                    let host = self.index_of(member.node);
+                    for part in 0..parts as u32 {
+                        self.with_node(host, |node, now, out| {
+                            node.inspect(now, Token(token), member.component, (part, number), out);
+                        });
+                        asked.push((token, number, member.place, part, member.component));
+                        token += 1;
+                    }
+                }
+            }
+            self.run_until(self.now + 3000 * MS)?;
+            for (token, number, place, part, component) in asked {
+                let Some(Answer::Data { pieces, .. }) = self.inspected.remove(&token) else {
+                    return Err(format!(
+                        "{component:?} of {disk:?} does not show its part of snapshot {number}"
+                    ));
+                };
+                let mut blocks = Vec::new();
+                layout.map(0, self.disks[guest].size, &mut |span| {
+                    let first = u64::from(part) * EXTENT_SIZE;
+                    let (start, end) =
+                        (span.offset.max(first), (span.offset + span.len).min(first + EXTENT_SIZE));
+                    if span.place == usize::from(place) && start < end {
+                        let at = span.disk_offset + (start - span.offset);
+                        blocks.push((
+                            at / BLOCK_SIZE,
+                            ((start - first) / BLOCK_SIZE) as usize,
+                            (end - start) / BLOCK_SIZE,
+                        ));
+                    }
+                });
+                self.guests[guest]
+                    .view_read(number, &pieces, &blocks)
+                    .map_err(|why| format!("{component:?} of {disk:?}: {why}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Components have the snapshots that the record says they have.
+    fn check_lists(&self) -> Result<(), String> {
+        for disk in self.directory.disks() {
+            let (_, roster) = self.directory.get(disk).expect("just listed");
+            for member in &roster.members {
+                let host = &self.hosts[self.index_of(member.node)];
+                let groups = host.node.iter().flat_map(|node| node.groups());
+                let found =
+                    groups.filter_map(|(_, group)| Some(group.snapshots(group.component(member.component)?)));
+                let expected: Vec<u32> = roster
+                    .snapshots
+                    .taken
+                    .iter()
+                    .copied()
+                    .filter(|number| !member.lacks.contains(*number))
+                    .collect();
+                let found: Vec<u32> = found.flatten().collect();
+                if found != expected {
+                    return Err(format!(
+                        "{:?} of {disk:?} has the snapshots {found:?}, the record says {expected:?}",
+                        member.component
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A request for some blocks of a view.
+pub(crate) fn request_of(snapshot: u32, first: u64, count: u64) -> Request {
+    Request::View { snapshot, offset: first * BLOCK_SIZE, len: (count * BLOCK_SIZE) as u32 }
+}
