@@ -28,8 +28,9 @@ use replication::{InRows, Member, Moved, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::NewComponent;
 
-pub use parts::{DiskState, Growth, Incoming, MovePlan, MoveRoom, Moving, Reason, StandIn};
-pub use snapshots::{NoSnapshot, Snapshot, Snapshots};
+pub use parts::{
+    DiskState, Growth, Incoming, MovePlan, MoveRoom, Moving, NoSnapshot, Reason, Snapshot, Snapshots, StandIn,
+};
 
 /// The node that serves each device.
 pub type Nodes = BTreeMap<DeviceId, NodeId>;

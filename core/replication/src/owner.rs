@@ -26,6 +26,7 @@ mod lineage;
 mod marks;
 mod member;
 mod member_set;
+mod member_snapshots;
 mod opening;
 mod patience;
 mod place;
@@ -43,6 +44,7 @@ mod rows;
 mod snapshots;
 mod status;
 mod steering;
+mod taking;
 mod windows;
 mod work;
 
@@ -66,9 +68,9 @@ use recording::Recording;
 use row_check::RowChecks;
 use slab::Slab;
 use smallvec::SmallVec;
-use snapshots::SnapshotsUnderWay;
 use std::collections::{BTreeSet, VecDeque};
 pub use steering::Reading;
+use taking::SnapshotsUnderWay;
 use wire::{Answer, Refusal, Request};
 use work::{ChangeWork, Key, Reader, Works};
 

@@ -214,16 +214,6 @@ impl Coded for Request {
                 put_zeroes(w, 6);
             }
             Request::Held { .. } | Request::Promote { .. } | Request::Checksums { .. } => self.encode_rows(w),
-            &Request::View { component, epoch, snapshot, part, block, count } => {
-                put_component(w, component, epoch);
-                w.u32(part);
-                w.u16(block);
-                w.u16(count);
-                w.u32(snapshot);
-            }
-            &Request::Snapshot { component, epoch, number } => put_numbered(w, component, epoch, number),
-            &Request::DropSnapshot { component, epoch, number } => put_numbered(w, component, epoch, number),
-            &Request::Snapshots { component, epoch } => put_numbered(w, component, epoch, 0),
             Request::Create(new) | Request::Update(new) => encode_new(w, new),
             Request::Delete { component } => w.u64(component.0),
             Request::Guest { disk, tag, request } => {
@@ -233,6 +223,7 @@ impl Coded for Request {
             }
             Request::Yield { disk } => w.u128(disk.0),
             Request::GuestGone { tag } => w.u64(tag.0),
+            request => request.encode_snapshots(w),
         }
     }
 
@@ -340,33 +331,29 @@ impl Coded for Request {
                 Request::Promote { component, epoch, part, block, count, through: take_id(r) }
             }
             RequestKind::Checksums => decode_checksums(r)?,
-            RequestKind::View => {
-                let (component, epoch) = take_component(r);
-                let (part, block, count) = (r.u32(), r.u16(), r.u16());
-                Request::View { component, epoch, snapshot: r.u32(), part, block, count }
-            }
-            RequestKind::Snapshot => {
-                let (component, epoch) = take_component(r);
-                Request::Snapshot { component, epoch, number: r.u32() }
-            }
-            RequestKind::DropSnapshot => {
-                let (component, epoch) = take_component(r);
-                Request::DropSnapshot { component, epoch, number: r.u32() }
-            }
-            RequestKind::Snapshots => {
-                let (component, epoch) = take_component(r);
-                take_reserved(r, 4)?;
-                Request::Snapshots { component, epoch }
-            }
-            RequestKind::GuestView => guest(r, |r| {
-                let (offset, len, snapshot) = (r.u64(), r.u32(), r.u32());
-                Ok(GuestRequest::View { snapshot, offset, len })
-            })?,
+            kind => decode_snapshots(kind, r)?,
         })
     }
 }
 
 impl Request {
+    /// What has to do with snapshots of a component.
+    fn encode_snapshots(&self, w: &mut Writer) {
+        match self {
+            &Request::View { component, epoch, snapshot, part, block, count } => {
+                put_component(w, component, epoch);
+                w.u32(part);
+                w.u16(block);
+                w.u16(count);
+                w.u32(snapshot);
+            }
+            &Request::Snapshot { component, epoch, number } => put_numbered(w, component, epoch, number),
+            &Request::DropSnapshot { component, epoch, number } => put_numbered(w, component, epoch, number),
+            &Request::Snapshots { component, epoch } => put_numbered(w, component, epoch, 0),
+            _ => unreachable!("it has to do with snapshots"),
+        }
+    }
+
     /// What is asked of members of rows.
     fn encode_rows(&self, w: &mut Writer) {
         match *self {
@@ -421,6 +408,36 @@ fn decode_checksums(r: &mut Reader<'_>) -> Result<Request, Flaw> {
     let (part, block, count, coefficient) = (r.u32(), r.u16(), r.u16(), r.u8());
     take_reserved(r, 3)?;
     Ok(Request::Checksums { component, epoch, part, block, count, coefficient })
+}
+
+fn decode_snapshots(kind: RequestKind, r: &mut Reader<'_>) -> Result<Request, Flaw> {
+    Ok(match kind {
+        RequestKind::View => {
+            let (component, epoch) = take_component(r);
+            let (part, block, count) = (r.u32(), r.u16(), r.u16());
+            Request::View { component, epoch, snapshot: r.u32(), part, block, count }
+        }
+        RequestKind::Snapshot => {
+            let (component, epoch) = take_component(r);
+            Request::Snapshot { component, epoch, number: r.u32() }
+        }
+        RequestKind::DropSnapshot => {
+            let (component, epoch) = take_component(r);
+            Request::DropSnapshot { component, epoch, number: r.u32() }
+        }
+        RequestKind::Snapshots => {
+            let (component, epoch) = take_component(r);
+            take_reserved(r, 4)?;
+            Request::Snapshots { component, epoch }
+        }
+        RequestKind::GuestView => guest(r, decode_guest_view)?,
+        _ => unreachable!("it has to do with snapshots"),
+    })
+}
+
+fn decode_guest_view(r: &mut Reader<'_>) -> Result<GuestRequest, Flaw> {
+    let (offset, len, snapshot) = (r.u64(), r.u32(), r.u32());
+    Ok(GuestRequest::View { snapshot, offset, len })
 }
 
 fn encode_new(w: &mut Writer, new: &NewComponent) {

@@ -17,6 +17,7 @@ mod limits;
 mod members;
 mod moving;
 mod network;
+mod owners;
 mod plan;
 mod play;
 mod rebuilding;

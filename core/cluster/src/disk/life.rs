@@ -1,7 +1,6 @@
 //! The life of a disk from its plan to its deletion, and changes by its owner and by people.
 
-use super::parts::DiskState;
-use super::snapshots::Snapshots;
+use super::parts::{DiskState, Snapshots};
 use super::{DiskRecord, Nodes, Objection, Transition, node_of};
 use crate::attaching::Access;
 use base::{DiskId, WriteId};

@@ -1,5 +1,6 @@
 //! Parts of a disk's record beside its layout and its roster: its state, incoming components, stand-ins and growth.
 
+use crate::limits::SNAPSHOTS_MAX;
 use base::{ComponentId, DeviceId, NodeId};
 use layout::{Component, Layout};
 use placement::{Debt, Percent, Policy};
@@ -105,4 +106,68 @@ pub struct Growth {
     pub layout: Layout,
     /// The nodes of the components that are new in it.
     pub nodes: BTreeMap<ComponentId, NodeId>,
+}
+
+/// A snapshot that was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Its number, by which components know it.
+    pub number: u32,
+    /// Its name, unique among those of the disk.
+    pub name: String,
+    /// The size of the disk then, in bytes.
+    pub size: u64,
+    /// When the record said that it was taken, in nanoseconds since 1970.
+    pub taken_ns: u64,
+}
+
+/// The snapshots of a disk, beside what its roster says of their numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Snapshots {
+    /// Those that were taken, ascending by number.
+    pub taken: Vec<Snapshot>,
+    /// The name of the last one that was asked for.
+    pub last_asked: Option<String>,
+}
+
+impl Snapshots {
+    /// The one with a name.
+    pub fn named(&self, name: &str) -> Option<&Snapshot> {
+        self.taken.iter().find(|one| one.name == name)
+    }
+}
+
+/// Why a disk cannot have a snapshot, or loses none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoSnapshot {
+    /// The name is taken.
+    #[error("the disk has a snapshot named {0} already: choose another name, or delete that one")]
+    Taken(String),
+    /// There is none of that name.
+    #[error("the disk has no snapshot named {0} (`drystone disk snapshot list`)")]
+    Unknown(String),
+    /// One is asked for.
+    #[error("a snapshot of the disk is being taken: {0}")]
+    Asked(String),
+    /// It has as many as it can.
+    #[error("the disk has {SNAPSHOTS_MAX} snapshots, which is the most that it can have: delete some first")]
+    TooMany,
+    /// Its layout cannot have any.
+    #[error("a disk with parity cannot have snapshots yet")]
+    Parity,
+    /// It has snapshots, which stand in the way.
+    #[error(
+        "the disk has snapshots, and {0} with them yet: delete them first (`drystone disk snapshot delete`)"
+    )]
+    Has(&'static str),
+    /// A component has a snapshot that no other one has.
+    #[error(
+        "component {component} is the only one in service that has snapshot {name}: delete that one first, or bring another copy back"
+    )]
+    OnlyOn {
+        /// The component.
+        component: ComponentId,
+        /// The snapshot.
+        name: String,
+    },
 }

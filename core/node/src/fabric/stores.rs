@@ -110,31 +110,6 @@ impl Node {
                     |op| Input::Read { op, component: key, part, layer, block, count, snapshot: 0, verify };
                 self.ask(group, waiter, read, out);
             }
-            Store::View { snapshot, part, block, count } => {
-                let read = |op| Input::Read {
-                    op,
-                    component: key,
-                    part,
-                    layer: 0,
-                    block,
-                    count,
-                    snapshot,
-                    verify: true,
-                };
-                self.ask(group, waiter, read, out);
-            }
-            // It is no entry of the window, so it has no id (docs/design/0047).
-            Store::Snapshot { number } => {
-                let (id, tag) = (WriteId::default(), RequestTag::default());
-                self.ask(group, waiter, |op| Input::Snapshot { op, component: key, number, id, tag }, out);
-            }
-            Store::DropSnapshot { number } => {
-                self.ask(group, waiter, |op| Input::DropSnapshot { op, component: key, number }, out);
-            }
-            Store::Snapshots => {
-                let numbers = self.group(group).map_or_else(Vec::new, |group| group.snapshots(key));
-                self.stored(op, Stored::Snapshots(numbers));
-            }
             Store::Changed { since, from_part } => {
                 self.ask(group, waiter, |op| Input::Changed { op, component: key, since, from_part }, out);
             }
@@ -162,6 +137,45 @@ impl Node {
             }
             Store::Delete => self.ask(group, waiter, |op| Input::Delete { op, component: key }, out),
             Store::Create(_) => unreachable!("a component is made where there is none"),
+            store => self.store_of_snapshots((op, waiter), (group, key), store, out),
+        }
+    }
+
+    /// What has to do with snapshots.
+    fn store_of_snapshots(
+        &mut self,
+        (op, waiter): (StoreOp, Waiter),
+        (group, key): (GroupKey, ComponentKey),
+        store: Store,
+        out: &mut Vec<Output>,
+    ) {
+        match store {
+            Store::View { snapshot, part, block, count } => {
+                let read = |op| Input::Read {
+                    op,
+                    component: key,
+                    part,
+                    layer: 0,
+                    block,
+                    count,
+                    snapshot,
+                    verify: true,
+                };
+                self.ask(group, waiter, read, out);
+            }
+            // It is no entry of the window, so it has no id (docs/design/0047).
+            Store::Snapshot { number } => {
+                let (id, tag) = (WriteId::default(), RequestTag::default());
+                self.ask(group, waiter, |op| Input::Snapshot { op, component: key, number, id, tag }, out);
+            }
+            Store::DropSnapshot { number } => {
+                self.ask(group, waiter, |op| Input::DropSnapshot { op, component: key, number }, out);
+            }
+            Store::Snapshots => {
+                let numbers = self.group(group).map_or_else(Vec::new, |group| group.snapshots(key));
+                self.stored(op, Stored::Snapshots(numbers));
+            }
+            _ => unreachable!("it has to do with snapshots"),
         }
     }
 

@@ -4,8 +4,8 @@
 //! the component's node comes and goes beside both. All transitions are methods here, and each predicate is defined once.
 
 use super::interface::LeftBecause;
+use super::member_snapshots::MemberSnapshots;
 use super::resync::Resync;
-use super::snapshots::MemberSnapshots;
 use super::steering::Recent;
 use crate::limits;
 use crate::roster::{self, Ceiling, Role, Roster, Standing};

@@ -15,7 +15,7 @@ use super::member::{At, CountedAs, Member, Opened, OutAs, Wish};
 use super::member_set::MemberSet;
 use super::place::{Deciding, Roll, RollFrom};
 use super::rows::known_part;
-use super::snapshots::SnapshotsUnderWay;
+use super::taking::SnapshotsUnderWay;
 use super::windows::{RowRules, decided, is_contiguous, opened, rolls, row_rolls};
 use crate::limits;
 use crate::locks::Range;

@@ -7,6 +7,7 @@ use super::interface::{Event, Failure, Leases, Output, Phase};
 use super::member::{At, Member};
 use super::member_set::MemberSet;
 use super::place::Place;
+use super::taking::{Stage, Taking};
 use super::work::{Key, ReadWork};
 use crate::limits;
 use crate::locks::Range;
@@ -14,60 +15,8 @@ use crate::roster::Roster;
 use crate::rules::Rule;
 use crate::snapshots::NotTaken;
 use base::{ComponentId, Instant};
-use std::collections::BTreeSet;
 use std::time::Duration;
 use wire::{Refusal, Request};
-
-/// What is known of a member's snapshots, in its session.
-#[derive(Debug, Default)]
-pub(crate) struct MemberSnapshots {
-    /// Whether it has told which it has, and whether it was asked to.
-    is_known: bool,
-    is_asked: bool,
-    /// Those that it has, as far as they are known, and those of them that it was asked to delete.
-    numbers: BTreeSet<u32>,
-    dropping: BTreeSet<u32>,
-}
-
-/// How far the taking of a snapshot is.
-#[derive(Debug)]
-enum Stage {
-    /// Changes that are under way end. Later ones wait.
-    Draining,
-    /// Components are told to take it. Changes wait.
-    Marking { waiting: Vec<At>, marked: Vec<ComponentId> },
-    /// All that count have it: the record shall say so. Changes go on.
-    Recording { marked: Vec<ComponentId>, held_ns: u64 },
-}
-
-/// A snapshot that is being taken.
-#[derive(Debug)]
-struct Taking {
-    number: u32,
-    since: Instant,
-    stage: Stage,
-}
-
-/// What is under way about snapshots.
-#[derive(Debug, Default)]
-pub(crate) struct SnapshotsUnderWay {
-    taking: Option<Taking>,
-    /// Numbers up to this one may have been used by an attempt.
-    burned: u32,
-    /// Why the one that is asked for cannot be taken: the record shall say so.
-    not_taken: Option<NotTaken>,
-    /// No attempt, list or deletion is begun before this time, because one failed.
-    rests_until: Option<Instant>,
-    /// Attempts in a row for which changes waited as long as they may.
-    overdue: u32,
-}
-
-impl SnapshotsUnderWay {
-    /// Those of an owner that begins with that record: an owner before it may have used each number that the record has.
-    pub(crate) fn of(roster: &Roster) -> SnapshotsUnderWay {
-        SnapshotsUnderWay { burned: roster.snapshots.last, ..SnapshotsUnderWay::default() }
-    }
-}
 
 impl Owner {
     /// Whether changes do not begin because a snapshot is being taken.

@@ -260,7 +260,13 @@ fn answers_that_make_no_sense_are_refused() {
     check_flaw::<Answer>(&status, "guest status", at(8), &[0; 8], "a run is empty");
     check_flaw::<Answer>(&status, "guest status", at(23), &[0x80], "neighbouring runs do not differ");
     let snapshots = answer_named("snapshots");
-    check_flaw::<Answer>(&snapshots, "snapshots", at(0), &513u32.to_le_bytes(), "a list is longer than allowed");
+    check_flaw::<Answer>(
+        &snapshots,
+        "snapshots",
+        at(0),
+        &513u32.to_le_bytes(),
+        "a list is longer than allowed",
+    );
     let order = "its snapshots are not numbered in their order from 1 on";
     check_flaw::<Answer>(&snapshots, "snapshots", at(8), &[0; 4], order);
     check_flaw::<Answer>(&snapshots, "snapshots", at(12), &[1], order);

@@ -264,16 +264,8 @@ impl Cluster {
             Event::ResyncFailed { component, why } => {
                 format!("{} cannot be brought up to date: {why}", whose(*component))
             }
-            Event::SnapshotTaken { number, held } => {
-                let named =
-                    record.and_then(|record| record.snapshots.taken.iter().find(|one| one.number == *number));
-                let name = named.map_or_else(|| number.to_string(), |one| one.name.clone());
-                format!("snapshot {name} was taken; writes waited for {:.1} ms", held.as_secs_f64() * 1e3)
-            }
-            Event::SnapshotNotTaken { why } => format!("a snapshot was not taken: {why}"),
-            Event::Repaired { .. } | Event::RowDisagrees { .. } | Event::RowsChecked { .. } => {
-                blocks_text(event, whose)
-            }
+            Event::SnapshotTaken { .. } | Event::SnapshotNotTaken { .. } => snapshot_text(event, record),
+            event => blocks_text(event, whose),
         };
         self.events.disk(kind_of(event), &disk, text);
     }
@@ -407,6 +399,20 @@ fn blocks_text(event: &Event, whose: impl Fn(ComponentId) -> String) -> String {
             )
         }
         _ => unreachable!("it is about no blocks"),
+    }
+}
+
+/// What is told of a snapshot that was to be taken.
+fn snapshot_text(event: &Event, record: Option<&::cluster::DiskRecord>) -> String {
+    match event {
+        Event::SnapshotTaken { number, held } => {
+            let named =
+                record.and_then(|record| record.snapshots.taken.iter().find(|one| one.number == *number));
+            let name = named.map_or_else(|| number.to_string(), |one| one.name.clone());
+            format!("snapshot {name} was taken; writes waited for {:.1} ms", held.as_secs_f64() * 1e3)
+        }
+        Event::SnapshotNotTaken { why } => format!("a snapshot was not taken: {why}"),
+        _ => unreachable!("it is about no snapshot"),
     }
 }
 

@@ -42,6 +42,7 @@ mod replace;
 mod rights;
 mod room;
 mod shards;
+mod snapshots;
 mod space;
 mod sparse;
 mod stand_in;

@@ -1,0 +1,46 @@
+//! A snapshot of the disk that is being taken.
+
+use super::member::At;
+use crate::roster::Roster;
+use crate::snapshots::NotTaken;
+use base::{ComponentId, Instant};
+
+/// How far the taking of a snapshot is.
+#[derive(Debug)]
+pub(crate) enum Stage {
+    /// Changes that are under way end. Later ones wait.
+    Draining,
+    /// Components are told to take it. Changes wait.
+    Marking { waiting: Vec<At>, marked: Vec<ComponentId> },
+    /// All that count have it: the record shall say so. Changes go on.
+    Recording { marked: Vec<ComponentId>, held_ns: u64 },
+}
+
+/// A snapshot that is being taken.
+#[derive(Debug)]
+pub(crate) struct Taking {
+    pub(crate) number: u32,
+    pub(crate) since: Instant,
+    pub(crate) stage: Stage,
+}
+
+/// What is under way about snapshots.
+#[derive(Debug, Default)]
+pub(crate) struct SnapshotsUnderWay {
+    pub(crate) taking: Option<Taking>,
+    /// Numbers up to this one may have been used by an attempt.
+    pub(crate) burned: u32,
+    /// Why the one that is asked for cannot be taken: the record shall say so.
+    pub(crate) not_taken: Option<NotTaken>,
+    /// No attempt, list or deletion is begun before this time, because one failed.
+    pub(crate) rests_until: Option<Instant>,
+    /// Attempts in a row for which changes waited as long as they may.
+    pub(crate) overdue: u32,
+}
+
+impl SnapshotsUnderWay {
+    /// Those of an owner that begins with that record: an owner before it may have used each number that the record has.
+    pub(crate) fn of(roster: &Roster) -> SnapshotsUnderWay {
+        SnapshotsUnderWay { burned: roster.snapshots.last, ..SnapshotsUnderWay::default() }
+    }
+}
