@@ -54,6 +54,10 @@ pub const TAKE_OVER_LOSSES_MAX: u32 = 6;
 /// The same where no guest waits, for the first of the nodes that hold the disk; each further one waits as long again.
 pub const CARE_AFTER: Duration = Duration::from_secs(3);
 
+/// How long a disk without an owner waits for one when a snapshot of it is asked for, and as long again for each node that would be the owner
+/// rather: long enough that the first of them is heard of.
+pub const SNAPSHOT_CARE_AFTER: Duration = Duration::from_millis(50);
+
 /// Most parts that one step of a control operation trims at once.
 pub const CONTROL_TRIMS_MAX: usize = 256;
 

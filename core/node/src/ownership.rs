@@ -157,6 +157,10 @@ impl Ownership {
                 let first = if has_ended { Duration::ZERO } else { limits::TAKE_OVER_AFTER };
                 first + limits::TAKE_OVER_AFTER * losses * share / 4
             }
+            // Somebody waits for a snapshot.
+            Some(rank) if owner.is_none() && self.roster.snapshots.asked.is_some() => {
+                limits::SNAPSHOT_CARE_AFTER * (rank as u32 + 1)
+            }
             // A lost owner leaves undecided writes behind, which need an owner as well.
             Some(rank)
                 if owner.is_some() || !is_whole || is_to_move || self.roster.snapshots.wants_owner() =>

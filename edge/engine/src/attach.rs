@@ -63,9 +63,10 @@ impl Engine {
         if self.is_stopping {
             return Err(AttachRefusal::Stopping);
         }
-        let snapshot = self.registry.snapshot_by_name(&wanted.disk);
-        let record = snapshot.map(|(record, _)| record).or_else(|| self.registry.disk_by_name(&wanted.disk));
-        let record = record.ok_or(AttachRefusal::Unknown)?;
+        let record = self.registry.disk_by_name(&wanted.disk).ok_or(AttachRefusal::Unknown)?;
+        let named = |name: &String| record.snapshots.iter().find(|one| one.name == *name);
+        let snapshot =
+            wanted.snapshot.as_ref().map(|name| named(name).ok_or(AttachRefusal::Unknown)).transpose()?;
         let key = self.node.disk(record.id).ok_or(AttachRefusal::Unknown)?;
         if !record.access.admits(visitor.guest(), self.settings.fabric.node.host) {
             return Err(AttachRefusal::Forbidden(not_named(&record.name)));
@@ -76,10 +77,10 @@ impl Engine {
             return Err(AttachRefusal::Unavailable(format!("disk {} {}", record.name, lock.why)));
         }
         let export = match snapshot {
-            Some((record, snapshot)) => Registry::snapshot_export(record, snapshot),
+            Some(snapshot) => Registry::snapshot_export(record, snapshot),
             None => Registry::export(record),
         };
-        let view = snapshot.map(|(_, snapshot)| snapshot.number);
+        let view = snapshot.map(|snapshot| snapshot.number);
         Ok(Found { disk: (record.id, key), view, export, error_after: wanted.error_after })
     }
 

@@ -74,13 +74,6 @@ impl Registry {
         }
     }
 
-    /// The snapshot of that name, `DISK@SNAPSHOT`, with its disk. No name of a disk has an `@`.
-    pub(crate) fn snapshot_by_name(&self, name: &str) -> Option<(&DiskRecord, &Snapshot)> {
-        let (disk, snapshot) = name.split_once('@')?;
-        let record = self.disk_by_name(disk)?;
-        Some((record, record.snapshots.iter().find(|one| one.name == snapshot)?))
-    }
-
     /// The export of a snapshot, which can only be read.
     pub(crate) fn snapshot_export(record: &DiskRecord, snapshot: &Snapshot) -> Export {
         Export {

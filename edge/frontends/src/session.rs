@@ -45,6 +45,8 @@ pub struct Export {
 pub struct Wanted {
     /// The name of the disk; empty: the only one there is.
     pub disk: String,
+    /// The name of a snapshot of it; `None`: the disk itself.
+    pub snapshot: Option<String>,
     /// How long a request may go without an answer before it ends with an error; `None`: it waits.
     pub error_after: Option<Duration>,
 }

@@ -1,8 +1,8 @@
-//! What a client says in the name of an export: a disk, and options of its connection behind an `@`.
+//! What a client says in the name of an export: a disk, perhaps a snapshot of it, and options of its connection, each behind an `@`.
 //!
 //! NBD has no other place for options of a client, and every client can be given a name. Names of disks have no `@`.
 //!
-//! `web` is the disk `web`; `web@error-after=30s` the same, where a request without an answer for 30 s ends with an I/O error.
+//! `web` is the disk `web`; `web@monday` its snapshot `monday`; `web@error-after=30s` the disk, where a request without an answer for 30 s ends with an I/O error.
 
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ const ERROR_AFTER: &str = "error-after=";
 pub struct ExportName<'a> {
     /// The name of the disk; empty for the only one.
     pub disk: &'a str,
+    /// The name of a snapshot of it.
+    pub snapshot: Option<&'a str>,
     /// How long a request may go without an answer before it ends with an error; `None`: it waits.
     pub error_after: Option<Duration>,
 }
@@ -39,12 +41,21 @@ impl<'a> ExportName<'a> {
     /// # Errors
     /// When an option is not known or has no valid value: a client that asks for errors must not wait instead.
     pub fn parse(name: &'a str) -> Result<ExportName<'a>, ExportNameError> {
-        let Some((disk, options)) = name.split_once('@') else {
-            return Ok(ExportName { disk: name, error_after: None });
+        let mut words = name.split('@').peekable();
+        let disk = words.next().unwrap_or_default();
+        let snapshot = words.next_if(|word| !word.is_empty() && !word.contains('='));
+        let error_after = match words.next() {
+            Some(option) => {
+                let time = option.strip_prefix(ERROR_AFTER);
+                let time = time.ok_or_else(|| ExportNameError::Unknown(option.to_owned()))?;
+                Some(parse_error_after(time)?)
+            }
+            None => None,
         };
-        let time =
-            options.strip_prefix(ERROR_AFTER).ok_or_else(|| ExportNameError::Unknown(options.to_owned()))?;
-        Ok(ExportName { disk, error_after: Some(parse_error_after(time)?) })
+        match words.next() {
+            Some(more) => Err(ExportNameError::Unknown(more.to_owned())),
+            None => Ok(ExportName { disk, snapshot, error_after }),
+        }
     }
 }
 
@@ -82,24 +93,29 @@ mod tests {
     #[test]
     fn a_name_has_a_disk_and_may_have_a_time_after_which_requests_end_with_an_error() {
         let read = |name| {
-            ExportName::parse(name).map(|read| (read.disk, read.error_after.map(|time| time.as_secs())))
+            let time = |read: &ExportName<'_>| read.error_after.map(|time| time.as_secs());
+            ExportName::parse(name).map(|read| (read.disk, read.snapshot, time(&read)))
         };
         for (name, expected) in [
-            ("", ("", None)),
-            ("web", ("web", None)),
-            ("web@error-after=30s", ("web", Some(30))),
-            ("web@error-after=30", ("web", Some(30))),
-            ("@error-after=5m", ("", Some(300))),
-            ("web@error-after=24h", ("web", Some(86_400))),
+            ("", ("", None, None)),
+            ("web", ("web", None, None)),
+            ("web@monday", ("web", Some("monday"), None)),
+            ("web@monday@error-after=30s", ("web", Some("monday"), Some(30))),
+            ("web@error-after=30s", ("web", None, Some(30))),
+            ("web@error-after=30", ("web", None, Some(30))),
+            ("@error-after=5m", ("", None, Some(300))),
+            ("web@error-after=24h", ("web", None, Some(86_400))),
         ] {
             assert_eq!(read(name), Ok(expected), "{name}");
         }
-        assert_eq!(read(&with_error_after("web", Duration::from_secs(90))), Ok(("web", Some(90))));
+        assert_eq!(read(&with_error_after("web", Duration::from_secs(90))), Ok(("web", None, Some(90))));
     }
 
     #[test]
     fn what_is_not_understood_is_refused_and_never_waits_instead() {
-        for name in ["web@", "web@x=1", "web@error-after", "web@error-after=30s@x"] {
+        for name in
+            ["web@", "web@x=1", "web@error-after=30s@x", "web@@monday", "web@a@b", "web@a@error-after=30s@b"]
+        {
             ExportName::parse(name).expect_err(name);
         }
         for time in [

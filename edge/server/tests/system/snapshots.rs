@@ -29,6 +29,7 @@ fn a_snapshot_reads_as_the_disk_did_whatever_is_written_since() {
     let qemu_io = |export: &str, commands: &[&str]| {
         let address = uri(export);
         let mut all = vec!["-f", "raw"];
+        all.extend(export.contains('@').then_some("-r"));
         commands.iter().for_each(|command| all.extend(["-c", *command]));
         all.push(&address);
         run("qemu-io", &all)

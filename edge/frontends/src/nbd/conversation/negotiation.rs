@@ -61,8 +61,8 @@ impl Question {
 
 /// What a client wants that gives this name for its export.
 fn wanted_by(name: &str) -> Result<Wanted, ExportNameError> {
-    let ExportName { disk, error_after } = ExportName::parse(name)?;
-    Ok(Wanted { disk: disk.to_owned(), error_after })
+    let ExportName { disk, snapshot, error_after } = ExportName::parse(name)?;
+    Ok(Wanted { disk: disk.to_owned(), snapshot: snapshot.map(str::to_owned), error_after })
 }
 
 #[derive(Debug, Clone, Copy)]
