@@ -7,6 +7,7 @@ mod no_room;
 mod refusals;
 mod row_checks;
 mod row_restore;
+mod snapshots;
 
 use super::member::At;
 use super::*;
@@ -77,6 +78,8 @@ struct Bench {
     fills: BTreeMap<(u64, u16), u8>,
     /// Whether what is read is not allocated.
     reads_holes: bool,
+    /// Snapshots that components have.
+    snapshots: BTreeMap<ComponentId, BTreeSet<u32>>,
     /// Watermarks that came with writes, and to whom.
     told: Vec<(ComponentId, WriteId)>,
     /// Numbers of guests' changes, to which hosts, and how many before each were marks.
@@ -138,6 +141,7 @@ impl Bench {
             windows: BTreeMap::new(),
             listings: BTreeMap::new(),
             listing_parts: u32::MAX,
+            snapshots: BTreeMap::new(),
             fills: BTreeMap::new(),
             reads_holes: false,
             told: Vec::new(),
@@ -274,6 +278,28 @@ impl Bench {
             }
             Request::Held { component, .. } => {
                 (component, "held", Answer::Held { ranges: Vec::new(), next: None })
+            }
+            Request::Snapshots { component, .. } => {
+                let numbers = self.snapshots.get(component).cloned().unwrap_or_default();
+                (component, "snapshots", Answer::Snapshots(numbers.into_iter().collect()))
+            }
+            Request::Snapshot { component, .. } | Request::View { component, .. }
+                if self.full.contains(component) =>
+            {
+                (component, "refused", Answer::Refused(Refusal::SnapshotRefused))
+            }
+            Request::Snapshot { component, number, .. } => {
+                self.snapshots.entry(*component).or_default().insert(*number);
+                (component, "snapshot", Answer::Done { congestion: 0 })
+            }
+            Request::DropSnapshot { component, number, .. } => {
+                self.snapshots.entry(*component).or_default().remove(number);
+                (component, "drop snapshot", Answer::Done { congestion: 0 })
+            }
+            Request::View { component, count, .. } => {
+                let pieces = [base::request::Piece::Hole(u32::from(*count) * BLOCK_SIZE as u32)];
+                let checksums = smallvec::SmallVec::new();
+                (component, "view", Answer::Data { pieces: pieces.into_iter().collect(), checksums })
             }
             other => panic!("nobody asks for {other:?}"),
         };
