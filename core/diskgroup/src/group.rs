@@ -64,6 +64,7 @@ use crate::scarcity::Scarcity;
 use crate::scrub::Scrub;
 use crate::share::Shares;
 use crate::state::Counters;
+use crate::unmapped::Unmapped;
 use crate::unreadable::{BadBlocks, Ended};
 use crate::versions::ChangedState;
 use crate::watermarks::Watermarks;
@@ -137,12 +138,16 @@ pub struct Group {
     scarcity: Scarcity,
     /// What the component waits for that is being deleted.
     deletion_checkpoint: DeletionCheckpoint,
+    /// Parts that lost their map page since the pages on the devices were written.
+    unmapped: Unmapped,
     /// Components with snapshots that are being taken apart.
     dropping: BTreeSet<u32>,
     /// Components whose list of snapshots lacks a page.
     lists_due: BTreeSet<u32>,
     /// Devices on which a snapshot waits for a page of its list.
     page_seekers: BTreeSet<u8>,
+    /// Devices on which a visit of destaging waits for a page, which was promised.
+    pages_short: BTreeSet<u8>,
     exclusive: Exclusive,
     /// Whole extents that are being written, each with the record that follows.
     directs: Slab<OwnRecord>,
@@ -201,9 +206,11 @@ impl Group {
             buffer: WriteBuffer::default(),
             scarcity: Scarcity::default(),
             deletion_checkpoint: DeletionCheckpoint::default(),
+            unmapped: Unmapped::default(),
             dropping: BTreeSet::new(),
             lists_due: BTreeSet::new(),
             page_seekers: BTreeSet::new(),
+            pages_short: BTreeSet::new(),
             exclusive: Exclusive::default(),
             directs: Slab::new(),
             copies_held: Slab::new(),

@@ -401,18 +401,23 @@ impl Index {
             self.parts[component as usize].set_buffered(part, Some(key));
             return;
         };
-        // What names the extent came before what does not.
-        let mut later = self.states.remove(key as usize);
+        let later = self.states.remove(key as usize);
         let promised = &mut self.extents[location.member as usize].promised;
         (promised.0, promised.1) = (promised.0 - later.promised.0, promised.1 - later.promised.1);
-        let dirty = &mut self.states[own as usize];
-        let entries = std::mem::replace(&mut dirty.entries, std::mem::take(&mut later.entries));
-        dirty.former.push(Segment { born: dirty.born, entries });
-        dirty.former.append(&mut later.former);
-        dirty.former.retain(|segment| !segment.entries.is_empty());
-        (dirty.born, dirty.is_mapped) = (later.born, true);
-        dirty.data_count += later.data_count;
+        let before = self.states[own as usize].all_entries().count() + later.all_entries().count();
+        self.states[own as usize].join(later);
+        self.entry_count -= before - self.states[own as usize].all_entries().count();
         self.promise(own);
+    }
+
+    /// After recovery: what the log has of a part in an extent of its own goes there, as far as no snapshot sees what it replaces: segments with
+    /// these numbers. What was promised to others since then must not be promised again.
+    pub(crate) fn settle_in_place(&mut self, component: u32, part: u32, is_in_place: impl Fn(u32) -> bool) {
+        let key = self.parts[component as usize].buffered(part);
+        if let Some(key) = key.filter(|key| self.states[*key as usize].location.is_placed()) {
+            self.states[key as usize].settle_in_place(is_in_place);
+            self.promise(key);
+        }
     }
 
     /// The component is being deleted: what the log has of a part that is in no extent is void.

@@ -24,6 +24,7 @@ pub const SNAPSHOTS_PER_PAGE: usize = 100;
 pub const SNAPSHOTS_MAX: usize = 512;
 
 const _: () = assert!(8 + 4 + 4 + 8 + REGIONS_PER_EXTENT * 12 + BLOCKS_PER_EXTENT * ENTRY_SIZE <= BODY_SIZE);
+const _: () = assert!(DELTA_HEAD_SIZE + GROUP_HEAD_SIZE + BLOCKS_PER_EXTENT * (1 + ENTRY_SIZE) <= BODY_SIZE);
 const _: () = assert!(20 + SNAPSHOTS_PER_PAGE * SNAPSHOT_SIZE <= BODY_SIZE);
 
 /// How a block is stored.
@@ -251,6 +252,11 @@ impl DeltaPage {
     fn size(&self) -> usize {
         let entries: usize = self.groups.iter().map(|group| group.entries.len()).sum();
         DELTA_HEAD_SIZE + self.groups.len() * GROUP_HEAD_SIZE + entries * (1 + ENTRY_SIZE)
+    }
+
+    /// Entries that fit beside those that are there, be they of a snapshot that has none there yet.
+    pub fn room(&self) -> usize {
+        BODY_SIZE.saturating_sub(self.size() + GROUP_HEAD_SIZE) / (1 + ENTRY_SIZE)
     }
 
     /// The entry of a block in the delta of a snapshot.

@@ -44,6 +44,7 @@ impl Group {
             return;
         }
         self.scrub.checkpoint_begun();
+        self.unmapped.checkpoint_begun();
         let here = BatchStart { position: self.log.tail(), number: self.log.anchor().tail_batch };
         let tail = self.destaging.take_finished().unwrap_or(here);
         let tail = self.away_since().filter(|since| since.position < tail.position).unwrap_or(tail);

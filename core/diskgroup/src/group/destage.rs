@@ -5,8 +5,8 @@
 //! log free. How much is in flight follows the fill level; while the log has room it is held back for guests who feel it.
 
 use super::Group;
-use super::mapping::{PAGES_PER_VISIT, raise};
-use crate::destage::{Depth, Due, Item, LogRun, RestRun, Visited, Way, log_runs};
+use super::mapping::raise;
+use crate::destage::{Begun, Depth, Due, Item, LogRun, RestRun, Visited, Way, log_runs};
 use crate::format::batch::{ExtentLocation, Origin, Record};
 use crate::format::page::Descriptor;
 use crate::io::Output;
@@ -43,6 +43,7 @@ impl Group {
         if self.destaging.may_begin_round() {
             self.begin_round();
         }
+        self.pages_short.clear();
         for key in self.destaging.take_waiting() {
             self.start_destage(key, out);
         }
@@ -129,6 +130,11 @@ impl Group {
         };
         let is_ready = |key: &u32| self.index.get(*key).has_state() && !self.index.get(*key).is_destaging();
         let Some(dirty) = dirty.filter(is_ready) else { return };
+        if let Due::Part { part: (component, part), .. } = due
+            && self.components[component].record.is_deleting
+        {
+            return self.index.drop_unplaced(component, part); // It is void, and needs no space.
+        }
         self.index.begin_destage(dirty);
         let key = self.destaging.visit(due, dirty, self.index.get(dirty).generation());
         self.start_destage(key, out);
@@ -148,21 +154,24 @@ impl Group {
             return self.need_page(index, page, PageWaiter::Destage(key), out);
         }
         let destage = self.destaging.get(key);
-        let mapping = self.destaging.mapping_on(index);
-        if way != Way::InPlace && member.table.free_page_count() < (mapping + 1) * PAGES_PER_VISIT {
-            self.page_seekers.insert(index);
+        let items = destage.due_items(&self.index, way);
+        let wanted = match way {
+            Way::InPlace => 0,
+            Way::Mapped { born } => self.pages_wanted(destage.dirty(), born, &items),
+        };
+        let member = &mut self.members[index];
+        if wanted > 0 && member.table.free_page_count() < self.destaging.pages_of_visits(index) + wanted {
+            self.pages_short.insert(index);
             return self.destaging.wait(key);
         }
-        let items = destage.due_items(&self.index, way);
         let missing = items.iter().filter(|item| item.is_missing()).map(|item| item.position);
         let runs = log_runs(missing, self.log.blocks());
         let with_buffer = |run: LogRun| Some((run, self.own_pool.take((run.count * BLOCK_SIZE) as usize)?));
         let Some(reads) = runs.into_iter().map(with_buffer).collect::<Option<Vec<_>>>() else {
             return self.destaging.wait(key);
         };
-        self.page_seekers.remove(&index);
         pages.iter().for_each(|page| member.table.pin(*page));
-        self.destaging.begin(key, (way, pages), items, reads.len());
+        self.destaging.begin(key, Begun { way, pinned: pages, pages: wanted }, items, reads.len());
         if reads.is_empty() {
             return self.write_destage(key, out);
         }

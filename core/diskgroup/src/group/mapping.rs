@@ -20,8 +20,8 @@ use base::{ComponentId, WriteId};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Pages that one visit of destaging may take: a map page and two delta pages.
-pub(super) const PAGES_PER_VISIT: u32 = 3;
+/// Pages that a change may add to what is promised to its part: a map page, and a delta page for each of two segments.
+const PAGES_PER_CHANGE: u64 = 3;
 
 impl Group {
     /// Whether a write or trim of a part gets its place when it is destaged.
@@ -29,6 +29,7 @@ impl Group {
         self.components[component].lineage.has_living()
             || self.index.page_of(component, part).is_some()
             || self.index.of(component, part).is_some_and(Dirty::is_mapped)
+            || self.unmapped.contains((component, part))
     }
 
     /// Whether a part has a place, or the log has anything of it.
@@ -57,7 +58,7 @@ impl Group {
     /// Tells the space of a device how many extents promises of frames and pages may need.
     pub(super) fn refresh_space(&mut self, index: u8) {
         let (frames, pages) = self.index.promised(index);
-        let lists = self.lists_due.len() as u64;
+        let lists = self.lists_due_on(index);
         let member = &mut self.members[index];
         let wanted = member.pools.extents_wanted((frames, pages + lists), member.table.free_page_count());
         member.space.set_spoken_for(wanted);
@@ -66,19 +67,24 @@ impl Group {
     /// Whether frames for so many blocks of a part, and pages that it may need, can be promised.
     fn may_promise(&mut self, component: u32, part: u32, frames: u64) -> bool {
         let index = self.components[component].member;
-        self.refresh_space(index);
         let is_there = self.has_content(component, part);
-        let (now_frames, now_pages) = self.index.promised(index);
-        let member = &self.members[index];
-        if member.lost_extents > 0 && !is_there {
+        if self.members[index].lost_extents > 0 && !is_there {
             return false; // A lost extent or page may be the one that tells of this very part.
         }
-        let pages = now_pages + u64::from(PAGES_PER_VISIT) + self.lists_due.len() as u64;
-        let wanted =
-            member.pools.extents_wanted((now_frames + frames, pages), member.table.free_page_count());
+        let pages = PAGES_PER_CHANGE + self.lists_due_on(index);
+        let set_aside = u64::from(self.components[component].reserved_extents());
+        self.has_space_for(index, (frames, pages), set_aside)
+    }
+
+    /// Whether so many frames and pages are there beside those that are promised, or extents for them; so many extents that are set aside may be used.
+    pub(super) fn has_space_for(&mut self, index: u8, (frames, pages): (u64, u64), set_aside: u64) -> bool {
+        self.refresh_space(index);
+        let (now_frames, now_pages) = self.index.promised(index);
+        let member = &self.members[index];
+        let needed = (now_frames + frames, now_pages + pages);
+        let wanted = member.pools.extents_wanted(needed, member.table.free_page_count());
         let before = member.space.spoken_for();
         let more = u64::from(wanted.saturating_sub(before));
-        let set_aside = u64::from(self.components[component].reserved_extents());
         let has_room = member.space.available() + u64::from(before) >= u64::from(wanted);
         has_room && (more == 0 || member.space.unreserved() + set_aside >= more)
     }
@@ -131,6 +137,23 @@ impl Group {
         None
     }
 
+    /// Pages that a visit takes which gives these blocks, written when that snapshot was the newest, their places: a map page if the part has none, and
+    /// a delta page if the last one has no room for what is kept. The pages that tell are in memory.
+    pub(super) fn pages_wanted(&self, dirty: u32, born: u32, items: &[Item]) -> u32 {
+        let Some((key, part)) = self.index.get(dirty).part() else { return 0 };
+        let component = &self.components[key];
+        let table = &self.members[component.member].table;
+        let page = self.index.page_of(key, part);
+        let map = page.map(|page| table.peek_map(page).expect("it is in memory"));
+        let Some(keeper) = component.lineage.keeper(born) else { return u32::from(page.is_none()) };
+        let is_kept =
+            |item: &&Item| map.is_none_or(|map| map.entries[usize::from(item.block)].born < keeper);
+        let kept = items.iter().filter(is_kept).count();
+        let last = component.lineage.deltas_of(part).last();
+        let room = last.map_or(0, |last| table.peek_delta(last.page).expect("it is in memory").room());
+        u32::from(page.is_none()) + u32::from(kept > room)
+    }
+
     /// Takes frames for so many blocks, side by side as far as there are any.
     pub(super) fn take_frames(&mut self, index: u8, count: usize) -> Vec<Frame> {
         let member = &mut self.members[index];
@@ -160,6 +183,7 @@ impl Group {
 
     /// A checkpoint has ended: frames that its pages do not name are free, and pools without any other are extents again.
     pub(super) fn release_frames(&mut self) {
+        self.unmapped.checkpoint_ended();
         for index in 0..self.members.len() {
             self.members[index].pools.checkpoint_ended();
             self.dissolve_pools(index);
@@ -329,6 +353,7 @@ impl Group {
         let id = map.write_id();
         member.table.give_page_back(page);
         self.index.drop_page(key, part);
+        self.unmapped.note((key, part));
         self.with_reservation(key, crate::component::Component::give_extent_back);
         self.note_hole_of(key, part, id);
     }

@@ -675,6 +675,8 @@ impl Group {
             }
             self.with_reservation(key, Component::take_extent);
             self.index.attach((key, owner.part), ExtentLocation { member: index, extent });
+            let lineage = &self.components[key].lineage;
+            self.index.settle_in_place(key, owner.part, |born| lineage.keeper(born).is_none());
         }
         Ok(())
     }
