@@ -444,6 +444,11 @@ impl Destaging {
         written.map(|item| (item.block, item.position)).collect()
     }
 
+    /// The items of a visit, whose blocks are all read, that are still needed.
+    pub(crate) fn retain_items(&mut self, key: u32, is_needed: impl Fn(&Item) -> bool) {
+        self.moves[key as usize].moving().items.retain(is_needed);
+    }
+
     /// The items of a visit whose blocks are all read, to be given their places.
     pub(crate) fn items_mut(&mut self, key: u32) -> &mut [Item] {
         &mut self.moves[key as usize].moving().items

@@ -31,8 +31,10 @@ mod read;
 mod recovery;
 mod room;
 mod scrub;
+mod scrub_mapped;
 mod snapshots;
 mod state;
+mod suspects;
 mod table;
 mod unreadable;
 mod versions;
@@ -488,6 +490,7 @@ impl Group {
         for (_, member) in self.members.iter() {
             assert!(member.space.free_count() as usize <= member.owners.len(), "free extents exist");
         }
+        debug_assert!(self.keeps_promises(), "promised frames can be had");
         // Looking at all of it each time would take longer than what is tested.
         let is_looked_at = cfg!(debug_assertions) && self.counters.batches.is_multiple_of(64);
         assert!(!is_looked_at || self.index.is_consistent(), "parts and extents lead to the same");

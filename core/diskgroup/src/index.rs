@@ -129,6 +129,12 @@ impl Index {
         self.extents[member as usize].unplaced.range(range).next().map(|(_, part)| *part)
     }
 
+    /// The next part of a device, behind one, that is in no extent and of which the log has something.
+    pub(crate) fn next_unplaced(&self, member: u8, behind: Option<(u32, u32)>) -> Option<(u32, u32)> {
+        let from = behind.map_or((0, 0), |(component, part)| (component, part + 1));
+        self.extents[member as usize].unplaced.range(from..).next().copied()
+    }
+
     /// Frames and pages that are promised to what the log has of mapped parts of a device.
     pub(crate) fn promised(&self, member: u8) -> (u64, u64) {
         self.extents[member as usize].promised

@@ -395,6 +395,8 @@ pub enum Event {
         part: u32,
         /// Which block of that.
         block: u16,
+        /// The number of a snapshot that sees it, if the live disk does not; else 0.
+        snapshot: u32,
     },
     /// A table page is damaged in both copies that count: what stands in its extents is not known.
     PageDamaged {

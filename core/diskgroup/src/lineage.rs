@@ -3,7 +3,7 @@
 use crate::format::map::{DeltaPage, SnapshotRecord};
 use base::WriteId;
 use base::units::BLOCK_SIZE;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(crate) struct Lineage {
     last_number: u32,
     /// The same of those whose record is stable.
     last_stable: u32,
+    /// A number that is no less than any that pages of its parts name: their list may be lost.
+    named: u32,
     /// The pages with the list of them.
     pub(crate) list_pages: Vec<u32>,
     /// By part: its delta pages.
@@ -56,7 +58,40 @@ impl Lineage {
 
     /// The greatest number of one whose record is stable: what is on its way may not come.
     pub(crate) fn last_stable(&self) -> u32 {
-        self.last_stable
+        self.last_stable.max(self.named)
+    }
+
+    /// Whether a snapshot has, or had, that number or a greater one.
+    pub(crate) fn is_passed(&self, number: u32) -> bool {
+        number <= self.last_number.max(self.named)
+    }
+
+    /// A page of one of its parts names that number, or none: 0.
+    pub(crate) fn note_number(&mut self, number: u32) {
+        self.named = self.named.max(number);
+    }
+
+    /// A page of the list does not count.
+    pub(crate) fn forget_listed(&mut self, page: u32, listed: &[SnapshotRecord]) {
+        self.list_pages.retain(|one| *one != page);
+        self.snapshots.retain(|one| listed.iter().all(|record| record.number != one.number));
+    }
+
+    /// After recovery: what pages have of snapshots that no list names, for its page was lost, is taken apart as if they were being deleted.
+    pub(crate) fn delete_unlisted(&mut self) {
+        let is_listed = |number: &u32| self.snapshots.iter().any(|one| one.number == *number);
+        let unlisted: Vec<u32> = self
+            .deltas
+            .values()
+            .flatten()
+            .flat_map(|one| one.snapshots.iter().copied())
+            .filter(|number| !is_listed(number))
+            .collect();
+        for number in unlisted.into_iter().collect::<BTreeSet<u32>>() {
+            let (id, size) = (WriteId::default(), 0);
+            self.snapshots.push(Snapshot { number, position: Some(0), id, size, is_deleting: true });
+        }
+        self.snapshots.sort_unstable_by_key(|one| one.number);
     }
 
     /// Whether any snapshot is to be kept.
@@ -192,7 +227,8 @@ impl Lineage {
     /// Entries come to the delta of a snapshot, or leave it.
     pub(crate) fn count(&mut self, snapshot: u32, more: i64) {
         let size = self.sizes.entry(snapshot).or_default();
-        *size = size.checked_add_signed(more).expect("entries are counted as they come and go");
+        // What a damaged page had is not known: beside such a page the count is none too exact.
+        *size = size.saturating_add_signed(more);
     }
 
     /// The component is being deleted: gives all its pages but map pages.

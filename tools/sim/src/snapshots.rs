@@ -255,6 +255,7 @@ impl World {
 
     /// After opening: a snapshot that was made is there, one that was deleted is not, and what was under way happened or not.
     pub(crate) fn find_snapshots(&mut self) {
+        let may_lose_pages = self.may_lose_pages();
         let group = self.group.as_ref().expect("a group is open");
         let mut gone = Vec::new();
         let mut wrong = None;
@@ -268,7 +269,7 @@ impl World {
             match (view.standing, is_there) {
                 (_, true) => view.standing = Standing::There,
                 (Standing::Coming | Standing::Going, false) => gone.push((*component, *number)),
-                (Standing::There, false) if self.has_rot => gone.push((*component, *number)),
+                (Standing::There, false) if may_lose_pages => gone.push((*component, *number)),
                 (Standing::There, false) => {
                     wrong = Some(format!("snapshot {number} of component {component} is lost"));
                 }
@@ -299,7 +300,7 @@ impl World {
         }
         let group = self.group.as_ref().expect("a group is open");
         match group.frames_agree() {
-            Some(false) if !self.has_rot && !self.has_bad_sectors() => {
+            Some(false) if !self.may_lose_pages() => {
                 Err("frames are used that no page names, or named and not used".to_owned())
             }
             Some(_) | None => Ok(()),

@@ -16,8 +16,6 @@ use base::request::Piece;
 use base::units::BLOCK_SIZE;
 use base::{ComponentId, DeviceId, Instant, Pool, Random};
 use diskgroup::format::FORMAT_VERSION;
-use diskgroup::format::anchor::anchor_offset;
-use diskgroup::format::batch::HEADER_BLOCKS_MAX;
 use diskgroup::format::superblock::Superblock;
 use diskgroup::{
     Completion, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Op, Origin, Output, Rule,
@@ -127,13 +125,13 @@ pub struct World {
     pub(crate) is_open: bool,
     pub(crate) has_rot: bool,
     /// Where bad sectors come from, and how many there were.
-    bad_sectors: Random,
+    pub(crate) bad_sectors: Random,
     /// When dead devices are replaced, and the place of one that is leaving.
     pub(crate) renewals: Random,
     pub(crate) renewing: Option<u8>,
     /// The step at which the host crashes, soon after a device was replaced.
     pub(crate) crash_due: Option<u64>,
-    bad_sector_count: usize,
+    pub(crate) bad_sector_count: usize,
     /// Blocks that were answered as damaged when they were read alone.
     pub(crate) damaged_alone: BTreeSet<Key>,
     /// Where the newest batch stands that is stable.
@@ -667,60 +665,6 @@ impl World {
                 self.dead_members |= 1 << place;
                 self.note("dead", place as u64);
             }
-        }
-    }
-
-    /// A block of a device fails reads from now on. In the log none within reach of another: a header and its copy would be
-    /// gone, what they said nobody knows, and the group stays closed. Nor both copies of the
-    /// anchor, one of which may be torn while it is written.
-    fn spoil_block(&mut self) {
-        let place = self.bad_sectors.below(self.devices.len() as u64) as usize;
-        let geometry = self.superblocks[place].geometry;
-        let extents = geometry.extents.offset..geometry.extents.end();
-        let log = geometry.log.offset..geometry.log.end();
-        let range = match self.bad_sectors.below(8) {
-            0 if place == 0 => anchor_offset(0)..anchor_offset(1) + BLOCK_SIZE,
-            1..=3 if place == 0 => log.clone(),
-            4 if self.features.bad_pages => geometry.table.offset..geometry.table.end(),
-            _ => extents,
-        };
-        let is_anchor = range.start == anchor_offset(0);
-        let device = &self.devices[place];
-        let mut candidates = device.readable_blocks(range.clone());
-        candidates.retain(|number| {
-            let reach = number.saturating_sub(HEADER_BLOCKS_MAX)..number + HEADER_BLOCKS_MAX;
-            !log.contains(&(number * BLOCK_SIZE)) || !device.is_any_unreadable(reach)
-        });
-        let is_last_anchor = is_anchor
-            && (device.is_unreadable(range.start, 2 * BLOCK_SIZE as usize)
-                || device.is_being_written(&range));
-        if candidates.is_empty() || is_last_anchor {
-            return;
-        }
-        let number = candidates[self.bad_sectors.below(candidates.len() as u64) as usize];
-        self.devices[place].spoil(number);
-        self.bad_sector_count += 1;
-        self.note("bad sector", number * BLOCK_SIZE);
-    }
-
-    pub(crate) fn has_bad_sectors(&self) -> bool {
-        self.bad_sector_count > 0
-    }
-
-    fn has_bad_pages(&self) -> bool {
-        self.features.bad_pages && self.bad_sector_count > 0
-    }
-
-    fn may_lose_pages(&self) -> bool {
-        self.has_rot || self.has_bad_pages()
-    }
-
-    /// One bad sector damages one block, unless it is of a page.
-    fn check_damage(&self) -> Result<(), String> {
-        let (damaged, bad) = (self.damaged_alone.len(), self.bad_sector_count);
-        match self.may_lose_pages() || damaged <= bad {
-            true => Ok(()),
-            false => Err(format!("{damaged} blocks are damaged by {bad} bad sectors")),
         }
     }
 

@@ -67,6 +67,9 @@ impl Entry {
     /// A block of which nobody knows where it stands.
     pub const LOST: Entry = Entry { place: LOST, checksum: 0, born: 0 };
 
+    /// The same of a delta page that was damaged: nor is it known which older snapshots saw the block otherwise.
+    pub const LOST_PAGE: Entry = Entry { place: LOST, checksum: 0, born: u32::MAX };
+
     /// A block that is stored as it is, at that unit (512 bytes) of the device.
     pub fn plain(unit: u64, checksum: u32, born: u32) -> Entry {
         Entry::stored(unit, UNITS_PER_BLOCK, Algorithm::Plain, checksum).born(born)

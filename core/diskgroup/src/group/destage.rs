@@ -228,7 +228,7 @@ impl Group {
         let owner = self.owner_of(self.destaging.get(key).dirty());
         for block in damaged {
             // Its descriptor gets the checksum all the same: what stands at rest is older and must not be served.
-            self.note_damage(0, owner.component, owner.part, u16::from(block), out);
+            self.note_damage(0, (owner.component, owner.part, u16::from(block)), 0, out);
         }
         if is_last {
             self.write_destage(key, out);
@@ -261,9 +261,12 @@ impl Group {
                 }
             }
             Way::Mapped { .. } => {
+                let dirty = self.destaging.get(key).dirty();
+                let index_entries = self.index.get(dirty);
+                // What was written again while it was read needs no frame: that is promised to the newer version.
+                self.destaging.retain_items(key, |item| index_entries.has_at(item.block, item.position));
                 let has_data = |item: &&mut Item| item.data.is_some();
                 let count = self.destaging.items_mut(key).iter_mut().filter(has_data).count();
-                let dirty = self.destaging.get(key).dirty();
                 self.index.begin_move(dirty, self.destaging.items_of(key));
                 let frames = self.take_frames(index, count);
                 let items = self.destaging.items_mut(key).iter_mut().filter(has_data);

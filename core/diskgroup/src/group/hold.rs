@@ -509,14 +509,6 @@ impl Group {
         }
     }
 
-    /// What is held of the part that has an extent.
-    pub(super) fn held_at(&self, location: ExtentLocation) -> impl Iterator<Item = &HeldEntry> {
-        let owner = self.members[location.member].owners[location.extent as usize];
-        let key = self.components.key_of(owner.component);
-        let held = key.and_then(|key| self.held.of(key, owner.part));
-        held.into_iter().flat_map(|held| held.entries())
-    }
-
     /// Whether an extent is that of a part of which something is held.
     pub(super) fn holds_for(&self, location: ExtentLocation) -> bool {
         let owner = self.members[location.member].owners[location.extent as usize];

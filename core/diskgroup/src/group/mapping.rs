@@ -3,6 +3,7 @@
 
 use super::{Group, Phase};
 use crate::checkpoint::DeletionCheckpoint;
+use crate::component::Component;
 use crate::destage::Item;
 use crate::format::batch::{ExtentLocation, Record};
 use crate::format::map::{DeltaPage, Entry, MapPage};
@@ -62,6 +63,15 @@ impl Group {
         let member = &mut self.members[index];
         let wanted = member.pools.extents_wanted((frames, pages + lists), member.table.free_page_count());
         member.space.set_spoken_for(wanted);
+    }
+
+    /// Whether the frames that are promised are free, or there are extents for them. Where pages are lost, that may not be.
+    pub(super) fn keeps_promises(&self) -> bool {
+        self.members.iter().filter(|(_, member)| member.is_in_service()).all(|(index, member)| {
+            let (frames, _) = self.index.promised(index);
+            let wanted = member.pools.extents_wanted((frames, 0), 0);
+            member.lost_pages > 0 || wanted <= member.space.free_count()
+        })
     }
 
     /// Whether frames for so many blocks of a part, and pages that it may need, can be promised.
@@ -154,14 +164,17 @@ impl Group {
         u32::from(page.is_none()) + u32::from(kept > room)
     }
 
-    /// Takes frames for so many blocks, side by side as far as there are any.
+    /// Takes frames for so many blocks, side by side as far as there are any. Where pages are lost, and the device is full, there may be fewer.
     pub(super) fn take_frames(&mut self, index: u8, count: usize) -> Vec<Frame> {
         let member = &mut self.members[index];
         let mut frames = Vec::with_capacity(count);
         while frames.len() < count {
             let wanted = (count - frames.len()).min(BLOCKS_PER_EXTENT) as u16;
             let Some(run) = member.pools.take(wanted) else {
-                let extent = member.space.take().expect("frames were promised when the blocks were accepted");
+                let Some(extent) = member.space.take() else {
+                    assert!(member.lost_pages > 0, "frames were promised when the blocks were accepted");
+                    break; // What pages told that are lost may come from the log once more, which nobody was promised.
+                };
                 member.pools.add(extent);
                 continue;
             };
@@ -256,7 +269,7 @@ impl Group {
             Some(Placement::Page(page)) => return page,
             Some(Placement::Extent(extent)) => self.map_of_extent(key, part, (index, extent), dirty_key),
             None => {
-                self.with_reservation(key, crate::component::Component::take_extent);
+                self.with_reservation(key, Component::take_extent);
                 match self.members[index].lost_extents {
                     0 => MapPage::empty(id, part),
                     // A lost extent or page may be the one that tells of this very part.
@@ -309,6 +322,7 @@ impl Group {
         let (index, id) = (component.member, component.record.id);
         component.lineage.count(snapshot, entries.len() as i64);
         let mut page = component.lineage.deltas_of(part).last().map(|one| one.page);
+        let mut void: Vec<Entry> = Vec::new();
         let mut entries = entries.iter().peekable();
         while entries.peek().is_some() {
             let table = &mut self.members[index].table;
@@ -317,6 +331,11 @@ impl Group {
                 None => DeltaPage::empty(id, part),
             };
             while let Some((block, entry)) = entries.peek() {
+                if delta.find(snapshot, *block) == Some(Entry::LOST_PAGE) {
+                    void.push(*entry);
+                    entries.next();
+                    continue;
+                }
                 if !delta.put(snapshot, *block, *entry) {
                     break;
                 }
@@ -337,6 +356,7 @@ impl Group {
             self.components[key].lineage.note_delta(number, &delta);
             page = None;
         }
+        void.into_iter().for_each(|entry| self.free_entry(index, entry));
     }
 
     /// A mapped part of which nothing is left, for the live disk or any snapshot, needs no page.
@@ -354,7 +374,7 @@ impl Group {
         member.table.give_page_back(page);
         self.index.drop_page(key, part);
         self.unmapped.note((key, part));
-        self.with_reservation(key, crate::component::Component::give_extent_back);
+        self.with_reservation(key, Component::give_extent_back);
         self.note_hole_of(key, part, id);
     }
 
@@ -380,7 +400,7 @@ impl Group {
         entries.into_iter().for_each(|entry| self.free_entry(index, entry));
         self.index.drop_unplaced(key, part);
         self.index.drop_page(key, part);
-        self.with_reservation(key, crate::component::Component::give_extent_back);
+        self.with_reservation(key, Component::give_extent_back);
         true
     }
 
@@ -388,25 +408,40 @@ impl Group {
     pub(super) fn keep_unreadable_map(&mut self, index: u8, page: u32) {
         let member = &mut self.members[index];
         let Some((id, part)) = member.table.name_of(page) else {
-            return member.table.keep_damaged(page, Content::Empty);
+            // A page of a list of snapshots, which are known, or one that holds nothing.
+            member.table.keep_damaged(page, Content::Empty);
+            let is_listed = |one: &(u32, &Component)| {
+                one.1.member == index && one.1.lineage.list_pages.contains(&page)
+            };
+            let key = self.components.iter().find(is_listed).map(|(key, _)| key);
+            return key.into_iter().for_each(|key| self.update_list(key));
         };
         let key = self.components.key_of(id);
         let is_map = key.is_some_and(|key| self.index.page_of(key, part) == Some(page));
         if is_map {
-            let map = MapPage::lost(id, part);
+            let map = MapPage { through: self.contained_by(id, part), ..MapPage::lost(id, part) };
+            let member = &mut self.members[index];
             return member.table.keep_damaged(page, Content::Map(Box::new(map)));
         }
-        // Every snapshot that it told of sees blocks that nobody knows, until a later page tells of them.
+        // All snapshots up to the newest that it told of see blocks that nobody knows.
         let mut delta = DeltaPage::empty(id, part);
         let lineage = key.map(|key| &mut self.components[key].lineage);
         let refs = lineage.as_ref().map_or(&[][..], |lineage| lineage.deltas_of(part));
         let newest = refs.iter().find(|one| one.page == page).and_then(|one| one.snapshots.last().copied());
         if let (Some(newest), Some(lineage)) = (newest, lineage) {
             (0..=u8::MAX)
-                .for_each(|block| assert!(delta.put(newest, block, Entry::LOST), "they fit one page"));
+                .for_each(|block| assert!(delta.put(newest, block, Entry::LOST_PAGE), "they fit one page"));
             lineage.note_delta(page, &delta);
         }
         member.table.keep_damaged(page, Content::Delta(Box::new(delta)));
+    }
+
+    /// Up to where in the log all that there is of a part is destaged, or lost.
+    fn contained_by(&self, component: ComponentId, part: u32) -> u64 {
+        let key = self.components.key_of(component);
+        let oldest = key.and_then(|key| self.index.of(key, part)).and_then(Dirty::oldest);
+        let head = self.stable_head().position;
+        oldest.map_or(head, |oldest| self.log.start_of(oldest).position.min(head))
     }
 
     /// The greatest version of some blocks of a mapped part that its map page tells, if it is in memory.

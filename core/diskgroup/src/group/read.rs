@@ -6,6 +6,7 @@
 
 use super::Group;
 use super::hold::check_layer;
+use crate::format::map::Entry;
 use crate::held::PROMOTED_LAYER;
 use crate::index::{Dirty, Newest};
 use crate::io::{Completion, ComponentKey, Event, GroupError, Output};
@@ -204,7 +205,8 @@ impl Group {
     }
 
     fn end_damaged(&mut self, key: u32, Mismatch { block, location }: Mismatch, out: &mut Vec<Output>) {
-        let BlockRange { component, part, .. } = self.reads[key].range();
+        let range = self.reads[key].range();
+        let BlockRange { component, part, .. } = range;
         let found = self.components.get(component).map(|found| (found.record.id, found.member));
         let Some((component, found_member)) = found else {
             return self.end_read(key, Err(GroupError::NoComponent), out); // It was deleted meanwhile.
@@ -214,21 +216,26 @@ impl Group {
             BlockLocation::Lost => found_member,
             BlockLocation::Log { .. } | BlockLocation::Hole => 0,
         };
-        self.note_damage(member, component, part, block, out);
+        // What the live disk sees, too, is damaged there.
+        let mut live = SmallVec::new();
+        let is_live = range.snapshot > 0
+            && self.look_up(BlockRange { snapshot: 0, block, count: 1, ..range }, &mut live).is_ok()
+            && live[0] == location;
+        let snapshot = if is_live { 0 } else { range.snapshot };
+        self.note_damage(member, (component, part, block), snapshot, out);
         self.end_read(key, Err(GroupError::Damaged), out);
     }
 
-    /// Counts a damaged block, and tells of it the first time.
+    /// Counts a damaged block, and tells of it the first time. `snapshot`: the one that sees it where the live disk does not; else 0.
     pub(super) fn note_damage(
         &mut self,
         member: u8,
-        component: ComponentId,
-        part: u32,
-        block: u16,
+        (component, part, block): (ComponentId, u32, u16),
+        snapshot: u32,
         out: &mut Vec<Output>,
     ) {
         let state = &mut self.members[member];
-        let name = (component, part, block);
+        let name = (component, part, block, snapshot);
         if state.damaged_named.contains(&name) {
             return;
         }
@@ -236,7 +243,7 @@ impl Group {
         if state.damaged_named.len() < limits::DAMAGED_BLOCKS_NAMED_MAX {
             state.damaged_named.push(name);
         }
-        out.push(Output::Event(Event::BlockDamaged { member, component, part, block }));
+        out.push(Output::Event(Event::BlockDamaged { member, component, part, block, snapshot }));
     }
 
     fn deliver(&mut self, key: u32, out: &mut Vec<Output>) {
@@ -334,12 +341,17 @@ fn rest_of_map(
                 return Err(Unknown::NeedsPage { member: index, page });
             };
             for group in delta.groups.iter().filter(|group| group.snapshot >= range.snapshot) {
-                if seen.is_none_or(|seen| group.snapshot < seen)
-                    && let Some(found) = delta.find(group.snapshot, block as u8)
-                {
+                let Some(found) = delta.find(group.snapshot, block as u8) else { continue };
+                if found == Entry::LOST_PAGE {
+                    return Ok(BlockLocation::Lost);
+                }
+                if seen.is_none_or(|seen| group.snapshot < seen) {
                     (entry, seen) = (found, Some(group.snapshot));
                 }
             }
+        }
+        if member.lost_pages > 0 && seen != Some(range.snapshot) {
+            return Ok(BlockLocation::Lost); // A lost page may have told of the block as this snapshot sees it.
         }
     }
     Ok(match entry.unit() {

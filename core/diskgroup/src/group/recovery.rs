@@ -111,6 +111,9 @@ impl Group {
 
     fn next_table(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
         let Some(state) = self.members.get_mut(member) else {
+            if let Err(what) = self.take_suspects() {
+                return self.open_failed(OpenError::Contradiction(what), out);
+            }
             let position = self.log.tail();
             return self.read_log(position, out);
         };
@@ -188,12 +191,17 @@ impl Group {
             Copy::Blank | Copy::Valid(_) => false,
         };
         let slots = self.slots(index);
+        let table = &mut self.members[index].table;
+        table.recover_version(number, version);
+        let is_of_chunk = number >= table.fixed_count();
+        if is_suspect && is_of_chunk {
+            self.recovery().suspect_in_chunk(index, number, chosen.map(|page| page.content));
+            return Ok(());
+        }
         if is_suspect {
             self.recovery().suspect(index, number);
         }
         let table = &mut self.members[index].table;
-        table.recover_version(number, version);
-        let is_of_chunk = number >= table.fixed_count();
         if is_suspect || is_unfinished {
             if chosen.is_none() && number >= slots && !is_of_chunk {
                 let free = Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]);
@@ -201,9 +209,7 @@ impl Group {
             }
             if chosen.is_none() && is_of_chunk {
                 table.keep(number, Content::Empty);
-                if is_unfinished {
-                    table.recover_free_page(number);
-                }
+                table.recover_free_page(number);
             }
         } else if chosen.is_none() && is_of_chunk {
             table.recover_free_page(number);
@@ -218,7 +224,12 @@ impl Group {
     }
 
     /// Takes over what a page says.
-    fn recover_content(&mut self, index: u8, number: u32, content: PageContent) -> Result<(), &'static str> {
+    pub(super) fn recover_content(
+        &mut self,
+        index: u8,
+        number: u32,
+        content: PageContent,
+    ) -> Result<(), &'static str> {
         let slots = self.slots(index);
         let is_of_chunk = number >= self.members[index].table.fixed_count();
         match content {
@@ -270,6 +281,12 @@ impl Group {
             }
         };
         let slots = self.slots(index);
+        if component == Descriptor::LOST.component {
+            let member = &mut self.members[index];
+            (member.lost_extents, member.lost_pages) = (member.lost_extents + 1, member.lost_pages + 1);
+            member.table.keep(number, content_of(content));
+            return Ok(());
+        }
         let Some(key) = self.components.key_of(component).filter(|key| self.components[*key].member == index)
         else {
             if self.members[index].table.has_lost_slots() || self.recovery().has_suspect_slot(index, slots) {
@@ -289,6 +306,8 @@ impl Group {
                     return Err("two map pages claim the same part of a component");
                 }
                 entries.extend(map.entries.iter());
+                let born = map.entries.iter().map(|entry| entry.born).filter(|born| *born < u32::MAX).max().unwrap_or_default();
+                self.components[key].lineage.note_number(born);
                 self.recovery().note_map(component, part, map.through);
                 self.index.set_page((key, part), index, number);
                 self.with_reservation(key, Component::take_extent);
@@ -298,6 +317,7 @@ impl Group {
                 lineage.note_delta(number, delta);
                 for group in &delta.groups {
                     lineage.count(group.snapshot, group.entries.len() as i64);
+                    lineage.note_number(group.snapshot);
                     entries.extend(group.entries.iter().map(|(_, entry)| *entry));
                 }
             }
@@ -614,10 +634,7 @@ impl Group {
             return;
         }
         if page >= member.table.fixed_count() {
-            if member.table.name_of(page).is_none() {
-                member.lost_extents += 1; // It may have told of any part.
-            }
-            return self.keep_unreadable_map(index, page);
+            return self.lose_chunk_page(index, page);
         }
         member.table.forget(page);
         let first = (page - slots) * DESCRIPTORS_PER_PAGE as u32;

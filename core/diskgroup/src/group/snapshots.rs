@@ -64,7 +64,7 @@ impl Group {
         let component = &self.components[key];
         let (member, component_id) = (component.member, component.record.id);
         let is_refused = self.log.format() == FORMAT_PLAIN
-            || number <= component.lineage.last_number()
+            || component.lineage.is_passed(number)
             || component.lineage.snapshots().len() >= SNAPSHOTS_MAX
             || self.held.of_component(key).next().is_some();
         if is_refused {
@@ -228,6 +228,9 @@ impl Group {
 
     /// After a start, deletions of snapshots go on.
     pub(super) fn go_on_dropping(&mut self) {
+        for key in self.components.iter().map(|(key, _)| key).collect::<Vec<u32>>() {
+            self.components[key].lineage.delete_unlisted();
+        }
         let has_deleting = |(_, component): &(u32, &crate::component::Component)| {
             component.lineage.snapshots().iter().any(|one| one.is_deleting)
         };

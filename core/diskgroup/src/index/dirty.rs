@@ -226,6 +226,13 @@ impl Dirty {
             .min()
     }
 
+    /// Whether the version of a block from that position of the log is the newest of its segment.
+    pub(crate) fn has_at(&self, block: u8, position: u64) -> bool {
+        let former = self.former.iter().map(|segment| &segment.entries);
+        let mut found = former.chain([&self.entries]).filter_map(|entries| find_in(entries, block));
+        found.any(|entry| entry.position == position)
+    }
+
     /// The newest version of a block.
     pub(crate) fn find(&self, block: u8) -> Option<&IndexEntry> {
         find_in(&self.entries, block).or_else(|| self.find_before(block, u32::MAX))
