@@ -408,13 +408,7 @@ impl Destaging {
     }
 
     /// A visit whose pages are pinned begins to move blocks, with so many reads of the log.
-    pub(crate) fn begin(
-        &mut self,
-        key: u32,
-        begun: Begun,
-        items: Vec<Item>,
-        reads: usize,
-    ) {
+    pub(crate) fn begin(&mut self, key: u32, begun: Begun, items: Vec<Item>, reads: usize) {
         let bytes = items.iter().filter(|item| item.checksum.is_some()).count() as u64 * BLOCK_SIZE;
         self.bytes_in_flight += bytes;
         let moving = &mut self.moves[key as usize].moving;
@@ -494,7 +488,8 @@ impl Destaging {
     pub(crate) fn end(&mut self, key: u32) -> Visited {
         let Destage { due, dirty, moving, .. } = self.moves.remove(key as usize);
         let was_begun = moving.is_some();
-        let (bytes, pinned) = moving.map_or((0, SmallVec::new()), |moving| (moving.bytes, moving.begun.pinned));
+        let (bytes, pinned) =
+            moving.map_or((0, SmallVec::new()), |moving| (moving.bytes, moving.begun.pinned));
         self.bytes_in_flight -= bytes;
         let round = self.round.as_mut().expect("a round lasts until its last extent is done");
         round.active -= 1;

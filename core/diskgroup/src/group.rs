@@ -27,8 +27,10 @@ mod install;
 mod lifecycle;
 mod mapping;
 mod membership;
+mod plain;
 mod read;
 mod recovery;
+mod rollback;
 mod room;
 mod scrub;
 mod scrub_mapped;
@@ -140,6 +142,8 @@ pub struct Group {
     scarcity: Scarcity,
     /// What the component waits for that is being deleted.
     deletion_checkpoint: DeletionCheckpoint,
+    /// Map pages, by device and page, of parts that are plain again: they are given back before the next checkpoint.
+    void_maps: BTreeSet<(u8, u32)>,
     /// Parts that lost their map page since the pages on the devices were written.
     unmapped: Unmapped,
     /// Components with snapshots that are being taken apart.
@@ -208,6 +212,7 @@ impl Group {
             buffer: WriteBuffer::default(),
             scarcity: Scarcity::default(),
             deletion_checkpoint: DeletionCheckpoint::default(),
+            void_maps: BTreeSet::new(),
             unmapped: Unmapped::default(),
             dropping: BTreeSet::new(),
             lists_due: BTreeSet::new(),
@@ -266,6 +271,11 @@ impl Group {
                 let change = Change { op, component: component.0, part: 0, layer: 0, block: 0, id, origin };
                 self.submit(Work::Snapshot { change, number }, out);
             }
+            Input::Rollback { op, component, number, id, tag } => {
+                let origin = Origin::Guest(tag);
+                let change = Change { op, component: component.0, part: 0, layer: 0, block: 0, id, origin };
+                self.submit(Work::Rollback { change, number }, out);
+            }
             Input::DropSnapshot { op, component, number } => self.drop_snapshot(op, component, number, out),
             Input::Promise { op, component, epoch } => self.promise(op, component, epoch, out),
             Input::Settle { op, component, watermark, from_epoch } => {
@@ -296,6 +306,8 @@ impl Group {
         // Guests' writes go ahead of the group's own.
         self.seal(out);
         self.advance_deletions(out);
+        self.advance_void_maps(out);
+        self.advance_rollbacks(out);
         self.advance_snapshots(out);
         self.advance_chunks(out);
         self.settle_away(out);

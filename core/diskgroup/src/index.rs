@@ -129,6 +129,28 @@ impl Index {
         self.extents[member as usize].unplaced.range(range).next().map(|(_, part)| *part)
     }
 
+    /// The parts of a component of which the log has something.
+    pub(crate) fn parts_with_entries(&self, member: u8, component: u32) -> Vec<u32> {
+        let is_of = |part: &(u32, u32)| part.0 == component;
+        let extents = &self.extents[member as usize];
+        let placed = extents.dirty.iter().filter_map(|extent| {
+            let dirty = &self.states[extents.keys[extent as usize] as usize];
+            dirty.part.filter(is_of)
+        });
+        let unplaced = extents.unplaced.range((component, 0)..(component + 1, 0)).copied();
+        placed.chain(unplaced).map(|(_, part)| part).collect()
+    }
+
+    /// What the log has of a part since a snapshot is void: gives the blocks.
+    pub(crate) fn void_since(&mut self, (component, part): (u32, u32), snapshot: u32) -> Vec<u8> {
+        let Some(key) = self.parts[component as usize].buffered(part) else { return Vec::new() };
+        let void = self.states[key as usize].void_since(snapshot);
+        self.entry_count -= void.len();
+        void.iter().for_each(|entry| self.retained.forget(entry.position));
+        self.promise(key);
+        void.into_iter().map(|entry| entry.block).collect()
+    }
+
     /// The next part of a device, behind one, that is in no extent and of which the log has something.
     pub(crate) fn next_unplaced(&self, member: u8, behind: Option<(u32, u32)>) -> Option<(u32, u32)> {
         let from = behind.map_or((0, 0), |(component, part)| (component, part + 1));
@@ -217,7 +239,7 @@ impl Index {
             true => self.key_at(location),
             false => self.parts[part.0 as usize].buffered(part.1),
         };
-        let key = key.expect("what is installed was accepted");
+        let key = key.unwrap_or_else(|| panic!("what is installed was accepted: {part:?} at {location:?}"));
         let dirty = &mut self.states[key as usize];
         assert!(dirty.pending > 0, "what is installed was accepted");
         dirty.pending -= 1;
@@ -320,7 +342,11 @@ impl Index {
         dirty.direct = None;
         dirty.reset = Some(position);
         dirty.generation += 1;
-        self.promise(key);
+        // Whoever has the extent next has other snapshots, or none.
+        (dirty.born, dirty.is_mapped) = (0, false);
+        let former = std::mem::take(&mut dirty.promised);
+        let promised = &mut self.extents[location.member as usize].promised;
+        (promised.0, promised.1) = (promised.0 - former.0, promised.1 - former.1);
         key
     }
 
@@ -389,6 +415,20 @@ impl Index {
     /// A mapped part has nothing in it any more.
     pub(crate) fn drop_page(&mut self, component: u32, part: u32) {
         self.parts[component as usize].set_page(part, None);
+    }
+
+    /// A part leaves its map page for an extent: what the log has of it is void.
+    pub(crate) fn leave_page(&mut self, component: u32, part: u32) {
+        self.drop_unplaced(component, part);
+        if let Some(key) = self.parts[component as usize].buffered(part) {
+            // A visit of destaging finds out that it came too late.
+            let dirty = &mut self.states[key as usize];
+            assert!(dirty.pending == 0, "records of a part are stable in their order");
+            dirty.part = None;
+            self.extents[dirty.location.member as usize].unplaced.remove(&(component, part));
+            self.parts[component as usize].set_buffered(part, None);
+        }
+        self.drop_page(component, part);
     }
 
     /// After recovery: a part of which the log has something without a place stands in that extent.

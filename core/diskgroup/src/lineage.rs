@@ -18,6 +18,16 @@ pub(crate) struct Snapshot {
     pub(crate) is_deleting: bool,
 }
 
+/// A rollback to a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rollback {
+    /// The snapshot's number.
+    pub(crate) number: u32,
+    pub(crate) id: WriteId,
+    /// The log position of the batch with its record.
+    pub(crate) position: u64,
+}
+
 /// A delta page of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DeltaRef {
@@ -39,6 +49,14 @@ pub(crate) struct Lineage {
     named: u32,
     /// The pages with the list of them.
     pub(crate) list_pages: Vec<u32>,
+    /// The last rollback that the log told.
+    rollback: Option<Rollback>,
+    /// Whether the record of another one is on its way.
+    is_rollback_coming: bool,
+    /// Parts that are still to be taken back.
+    due: BTreeSet<u32>,
+    /// In recovery: the position of the last rollback that the map page of a part contains, if there was any.
+    rolled_back: BTreeMap<u32, u64>,
     /// By part: its delta pages.
     deltas: BTreeMap<u32, Vec<DeltaRef>>,
     /// Entries in them by snapshot.
@@ -118,6 +136,71 @@ impl Lineage {
     /// The next older snapshot, be it one that is being deleted.
     pub(crate) fn older(&self, number: u32) -> Option<u32> {
         self.snapshots.iter().rev().find(|one| one.number < number).map(|one| one.number)
+    }
+
+    /// The newest snapshot to be kept, be its record stable or not.
+    pub(crate) fn newest(&self) -> Option<&Snapshot> {
+        self.snapshots.iter().rev().find(|one| !one.is_deleting)
+    }
+
+    /// The record of a rollback is on its way.
+    pub(crate) fn expect_rollback(&mut self) {
+        self.is_rollback_coming = true;
+    }
+
+    /// The last rollback that the log told.
+    pub(crate) fn rollback(&self) -> Option<&Rollback> {
+        self.rollback.as_ref()
+    }
+
+    /// Whether a rollback is on its way, or parts are still to be taken back.
+    pub(crate) fn is_rolling_back(&self) -> bool {
+        self.is_rollback_coming || self.has_due()
+    }
+
+    /// Whether parts are still to be taken back.
+    pub(crate) fn has_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Whether a part is still to be taken back.
+    pub(crate) fn is_due(&self, part: u32) -> bool {
+        self.due.contains(&part)
+    }
+
+    /// Up to so many parts that are still to be taken back.
+    pub(crate) fn parts_due(&self, count: usize) -> Vec<u32> {
+        self.due.iter().take(count).copied().collect()
+    }
+
+    /// A rollback is put into force: parts of which its snapshot, or a later one, has anything are to be taken back.
+    pub(crate) fn roll_back(&mut self, rollback: Rollback) {
+        let has_any = |refs: &Vec<DeltaRef>| {
+            refs.iter().any(|one| one.snapshots.last().is_some_and(|last| *last >= rollback.number))
+        };
+        self.due = self.deltas.iter().filter(|(_, refs)| has_any(refs)).map(|(part, _)| *part).collect();
+        self.rollback = Some(rollback);
+        self.is_rollback_coming = false;
+    }
+
+    /// A part is taken back.
+    pub(crate) fn part_is_back(&mut self, part: u32) {
+        self.due.remove(&part);
+    }
+
+    /// In recovery: the map page of a part contains rollbacks up to that position.
+    pub(crate) fn note_rolled_back(&mut self, part: u32, position: u64) {
+        if position > 0 {
+            self.rolled_back.insert(part, position);
+        }
+    }
+
+    /// After recovery: parts whose map pages contain the last rollback are not due; `once` is true but where the simulator removes that rule.
+    pub(crate) fn recover_rollback(&mut self, once: bool) {
+        let rolled_back = std::mem::take(&mut self.rolled_back);
+        let Some(rollback) = self.rollback else { return };
+        let is_back = |part: &u32| rolled_back.get(part).is_some_and(|at| *at >= rollback.position);
+        self.due.retain(|part| !(once && is_back(part)));
     }
 
     /// A snapshot is asked for.
@@ -236,6 +319,7 @@ impl Lineage {
         let refs = std::mem::take(&mut self.deltas).into_values().flatten().map(|one| one.page);
         let pages: Vec<u32> = refs.chain(std::mem::take(&mut self.list_pages)).collect();
         self.snapshots.clear();
+        self.due.clear();
         self.sizes.clear();
         pages
     }

@@ -10,6 +10,10 @@ impl World {
     /// gone, what they said nobody knows, and the group stays closed. Nor both copies of the
     /// anchor, one of which may be torn while it is written.
     pub(crate) fn spoil_block(&mut self) {
+        let may_hit_pages = self.features.bad_pages || !self.features.snapshots;
+        if !may_hit_pages && !self.is_open {
+            return; // Nobody knows which extents hold pages.
+        }
         let place = self.bad_sectors.below(self.devices.len() as u64) as usize;
         let geometry = self.superblocks[place].geometry;
         let extents = geometry.extents.offset..geometry.extents.end();
@@ -31,9 +35,8 @@ impl World {
             let reach = number.saturating_sub(HEADER_BLOCKS_MAX)..number + HEADER_BLOCKS_MAX;
             !log.contains(&(number * BLOCK_SIZE)) || !device.is_any_unreadable(reach)
         });
-        let may_be_page = self.features.bad_pages || chunks.is_empty();
         let is_page = |number: &u64| chunks.iter().any(|chunk| chunk.contains(&(number * BLOCK_SIZE)));
-        candidates.retain(|number| may_be_page || !is_page(number));
+        candidates.retain(|number| may_hit_pages || !is_page(number));
         let is_last_anchor = is_anchor
             && (device.is_unreadable(range.start, 2 * BLOCK_SIZE as usize)
                 || device.is_being_written(&range));

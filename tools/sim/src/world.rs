@@ -44,6 +44,8 @@ pub struct Summary {
     pub no_space: u64,
     /// Devices that were away until the log needed the space of what it kept for them.
     pub given_up: u64,
+    /// Components that were rolled back to a snapshot.
+    pub rolled_back: u64,
     /// Checkpoints in all lives of the group.
     pub checkpoints: u64,
     /// Works of the processor that ended.
@@ -116,6 +118,8 @@ pub struct World {
     pub(crate) holdings: Holdings,
     pub(crate) snapshots: Snapshots,
     pub(crate) zeroes: Zeroes,
+    /// When a host that crashes often does, and the checkpoints that it had seen last.
+    restless: (Random, u64),
     pub(crate) components: BTreeMap<u32, Component>,
     pub(crate) next_component: u32,
     pub(crate) operations: BTreeMap<u64, Operation>,
@@ -186,9 +190,8 @@ impl World {
         let (mut superblocks, devices) =
             format_devices(&mut random, capacity_count, extents, log_size, DeviceId(1));
         let mut snapshots = streams.snapshots;
-        if features.snapshots && snapshots.chance(2, 3) {
-            superblocks.iter_mut().for_each(|one| one.format = FORMAT_VERSION);
-        }
+        let is_mapped = features.snapshots && snapshots.chance(2, 3);
+        superblocks.iter_mut().filter(|_| is_mapped).for_each(|one| one.format = FORMAT_VERSION);
         let settings = Settings {
             table_bytes_max: if random.chance(1, 2) { 0 } else { 64 << 20 },
             retained_bytes_max: if random.chance(1, 2) { 0 } else { 2 << 20 },
@@ -213,6 +216,7 @@ impl World {
             holdings: Holdings::new(streams.holding),
             snapshots: Snapshots::new(snapshots),
             zeroes: Zeroes::without_impostors(features.zeroes.then_some(streams.zeroes)),
+            restless: (streams.restless, 0),
             components: BTreeMap::new(),
             next_component: 1,
             operations: BTreeMap::new(),
@@ -253,7 +257,10 @@ impl World {
     /// # Errors
     /// What the oracle found.
     pub fn run(mut self, steps: u64) -> Result<Summary, String> {
-        let lives = if self.crash_at.is_some() { 2 } else { self.random.range(2..6) };
+        let mut lives = if self.crash_at.is_some() { 2 } else { self.random.range(2..6) };
+        if self.features.restless && self.crash_at.is_none() {
+            lives *= 3;
+        }
         for life in 0..lives {
             self.open();
             let is_last = life + 1 == lives;
@@ -261,6 +268,7 @@ impl World {
                 Some(at) if life == 0 => at,
                 Some(_) => u64::MAX,
                 None if is_last => u64::MAX,
+                None if self.features.restless => self.restless.0.below(steps / 2) + 1,
                 None => self.random.below(steps) + 1,
             };
             let was_cut = self.live(steps.min(crash_at), crash_at <= steps)?;
@@ -275,7 +283,8 @@ impl World {
                 self.crash();
             }
         }
-        Ok(Summary { bad_sectors: self.bad_sector_count as u64, ..self.summary })
+        let (bad_sectors, rolled_back) = (self.bad_sector_count as u64, self.snapshots.rolled_back);
+        Ok(Summary { bad_sectors, rolled_back, ..self.summary })
     }
 
     pub(crate) fn note(&mut self, what: &str, value: u64) {
@@ -562,11 +571,22 @@ impl World {
             self.maybe_fault();
             self.renew();
             self.after_step()?;
+            self.tire();
             if ends_in_crash && self.crash_due.take_if(|due| *due <= self.summary.steps).is_some() {
                 return Ok(true);
             }
         }
         Ok(ends_in_crash)
+    }
+
+    /// A host that crashes often does so within some steps of the end of a checkpoint.
+    fn tire(&mut self) {
+        let Some(group) = self.group.as_ref().filter(|_| self.features.restless) else { return };
+        let checkpoints = group.state().counters.checkpoints;
+        if std::mem::replace(&mut self.restless.1, checkpoints) < checkpoints && self.restless.0.chance(1, 3)
+        {
+            self.crash_due = Some(self.summary.steps + self.restless.0.below(40));
+        }
     }
 
     fn after_step(&mut self) -> Result<(), String> {
@@ -681,6 +701,7 @@ impl World {
         self.devices.iter_mut().for_each(|device| device.crash(&mut random));
         self.model.crash();
         self.crash_holdings();
+        self.snapshots.crashed();
         self.epoch += 1;
         self.sequence = 0;
         self.is_open = false;

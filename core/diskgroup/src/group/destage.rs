@@ -153,6 +153,10 @@ impl Group {
         if let Some(&page) = pages.iter().find(|page| !member.table.is_ready(**page)) {
             return self.need_page(index, page, PageWaiter::Destage(key), out);
         }
+        let dirty = self.destaging.get(key).dirty();
+        if let Some(page) = self.page_for_rollback(dirty, way) {
+            return self.need_page(index, page, PageWaiter::Destage(key), out);
+        }
         let destage = self.destaging.get(key);
         let items = destage.due_items(&self.index, way);
         let wanted = match way {
@@ -226,7 +230,7 @@ impl Group {
         let bad = result.expect("a failed log device closes the group");
         let (damaged, is_last) = self.destaging.read_done(key, run, buffer, &bad);
         let owner = self.owner_of(self.destaging.get(key).dirty());
-        for block in damaged {
+        for block in damaged.into_iter().filter(|_| !owner.is_free()) {
             // Its descriptor gets the checksum all the same: what stands at rest is older and must not be served.
             self.note_damage(0, (owner.component, owner.part, u16::from(block)), 0, out);
         }
@@ -241,7 +245,8 @@ impl Group {
         let location = dirty.location();
         match dirty.part() {
             Some((component, part)) => Owner { component: self.components[component].record.id, part },
-            None => self.members[location.member].owners[location.extent as usize],
+            None if location.is_placed() => self.members[location.member].owners[location.extent as usize],
+            None => Owner::default(),
         }
     }
 
@@ -309,7 +314,7 @@ impl Group {
         match way {
             Way::InPlace if is_current => self.describe(self.index.get(dirty).location(), dirty, &items),
             Way::Mapped { born } if is_current => self.map_destaged(dirty, (born, boundary), &items),
-            Way::Mapped { .. } => self.give_frames_back(due.member(), &items),
+            Way::Mapped { .. } => self.give_frames_back(due.member(), items.iter()),
             Way::InPlace => {}
         }
         let part = self.index.get(dirty).part();
@@ -323,9 +328,9 @@ impl Group {
     }
 
     /// Frames in which blocks were to stand that nobody needs any more.
-    fn give_frames_back(&mut self, index: u8, items: &[Item]) {
+    pub(super) fn give_frames_back<'a>(&mut self, index: u8, items: impl Iterator<Item = &'a Item>) {
         let member = &mut self.members[index];
-        for item in items.iter().filter(|item| item.unit > 0) {
+        for item in items.filter(|item| item.unit > 0) {
             let frame = member.frame_at(item.unit).expect("it was a frame");
             member.pools.free(frame);
         }

@@ -242,6 +242,11 @@ impl Group {
         if is_void {
             return self.accept_trim(change, held.blocks(), out);
         }
+        if self.is_unplaced(key, part) {
+            // What is held settles in an extent of the part, which a part that snapshots see does not have.
+            fail(&held.into_work(change, ends), GroupError::SnapshotRefused, out);
+            return None;
+        }
         let data_blocks = u64::from(held.blocks());
         if !self.has_room_for_hold(1 + ends.len(), data_blocks, data_blocks) {
             return Some(held.into_work(change, ends));
@@ -565,7 +570,7 @@ fn touched_blocks(work: &Work) -> [bool; BLOCKS_PER_EXTENT] {
         }
         Work::Trim { change, count } => (change.block..change.block + count, &[]),
         Work::Order { ranges, .. } => (0..0, ranges),
-        Work::Snapshot { .. } => (0..0, &[]),
+        Work::Snapshot { .. } | Work::Rollback { .. } => (0..0, &[]),
     };
     mark(own, true);
     ranges.iter().filter(|range| range.layer != ROW_LAYER).for_each(|range| mark(range.blocks(), true));

@@ -72,6 +72,9 @@ impl Group {
             Record::Snapshot { component, number, id, .. } => {
                 self.install_snapshot(*component, (*number, *id), batch_position);
             }
+            Record::Rollback { component, number, id, .. } => {
+                self.install_rollback(*component, (*number, *id), batch_position);
+            }
             Record::SnapshotGone { component, number, .. } => self.install_snapshot_gone(*component, *number),
             _ => self.install_held(record, batch_position, data_position),
         }
@@ -105,9 +108,10 @@ impl Group {
     }
 
     /// While the log is read: a part as a whole was freed, or written to an extent of its own. What earlier records without a place say of it is
-    /// void. In operation such records are destaged by then, or stand where the part does.
+    /// void, and so is its map page, if it has one. In operation such records are destaged by then, or stand where the part does.
     fn void_unplaced(&mut self, component: ComponentId, part: u32) {
         if let (Phase::Opening(_), Some(key)) = (&self.phase, self.components.key_of(component)) {
+            self.leave_map(key, part);
             self.index.drop_unplaced(key, part);
         }
     }

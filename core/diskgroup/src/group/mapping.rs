@@ -93,10 +93,8 @@ impl Group {
         let member = &self.members[index];
         let needed = (now_frames + frames, now_pages + pages);
         let wanted = member.pools.extents_wanted(needed, member.table.free_page_count());
-        let before = member.space.spoken_for();
-        let more = u64::from(wanted.saturating_sub(before));
-        let has_room = member.space.available() + u64::from(before) >= u64::from(wanted);
-        has_room && (more == 0 || member.space.unreserved() + set_aside >= more)
+        let more = u64::from(wanted.saturating_sub(member.space.spoken_for()));
+        member.space.covers(wanted) && (more == 0 || member.space.unreserved() + set_aside >= more)
     }
 
     pub(super) fn accept_unplaced_write(
@@ -156,8 +154,7 @@ impl Group {
         let page = self.index.page_of(key, part);
         let map = page.map(|page| table.peek_map(page).expect("it is in memory"));
         let Some(keeper) = component.lineage.keeper(born) else { return u32::from(page.is_none()) };
-        let is_kept =
-            |item: &&Item| map.is_none_or(|map| map.entries[usize::from(item.block)].born < keeper);
+        let is_kept = |item: &&Item| map.is_none_or(|map| map.entries[usize::from(item.block)].born < keeper);
         let kept = items.iter().filter(is_kept).count();
         let last = component.lineage.deltas_of(part).last();
         let room = last.map_or(0, |last| table.peek_delta(last.page).expect("it is in memory").room());
@@ -233,7 +230,12 @@ impl Group {
         let keeper =
             self.components[key].lineage.keeper(born).filter(|_| self.rules.hold(Rule::KeepReplaced));
         let mut kept: Vec<(u8, Entry)> = Vec::new();
-        for item in items {
+        let dirty = self.index.get(dirty_key);
+        // What was written again meanwhile, or undone, is not needed.
+        let (items, void): (Vec<&Item>, Vec<&Item>) =
+            items.iter().partition(|item| dirty.has_at(item.block, item.position));
+        self.give_frames_back(index, void.into_iter());
+        for item in &items {
             let entry = match (item.checksum, item.is_damaged()) {
                 (None, _) => Entry::hole(born),
                 (Some(_), true) => Entry::LOST.born(born),
@@ -251,13 +253,17 @@ impl Group {
         if let Some(keeper) = keeper {
             self.keep_entries((key, part), keeper, &kept);
         }
-        for item in items {
+        for item in &items {
             self.index.take_block(dirty_key, item.block, item.position);
         }
         let (_, _, raised) = self.index.take_whole(dirty_key);
         raise(&mut map.regions, &raised);
         let oldest = self.index.get(dirty_key).oldest();
         map.through = oldest.map_or(boundary, |oldest| self.log.start_of(oldest).position.min(boundary));
+        let lineage = &self.components[key].lineage;
+        if let Some(rollback) = lineage.rollback().filter(|_| !lineage.is_due(part)) {
+            map.rolled_back = rollback.position;
+        }
         self.members[index].table.replace(page, Content::Map(Box::new(map)));
     }
 
@@ -410,9 +416,8 @@ impl Group {
         let Some((id, part)) = member.table.name_of(page) else {
             // A page of a list of snapshots, which are known, or one that holds nothing.
             member.table.keep_damaged(page, Content::Empty);
-            let is_listed = |one: &(u32, &Component)| {
-                one.1.member == index && one.1.lineage.list_pages.contains(&page)
-            };
+            let is_listed =
+                |one: &(u32, &Component)| one.1.member == index && one.1.lineage.list_pages.contains(&page);
             let key = self.components.iter().find(is_listed).map(|(key, _)| key);
             return key.into_iter().for_each(|key| self.update_list(key));
         };

@@ -92,6 +92,10 @@ impl Group {
         let BlockRange { component, part, layer, snapshot, block, count } = range;
         let index = self.components[component].member;
         let held = self.held.of(component, part).filter(|_| snapshot == 0);
+        // A part that is still to be taken back is at rest as the snapshot sees it.
+        let lineage = &self.components[component].lineage;
+        let rollback = lineage.rollback().filter(|_| snapshot == 0 && lineage.is_due(part));
+        let at_rest = BlockRange { snapshot: rollback.map_or(snapshot, |rollback| rollback.number), ..range };
         let dirty = self.index.of(component, part);
         for block in block..block + count {
             let in_layer = held.and_then(|held| held.read(block as u8, layer));
@@ -124,7 +128,7 @@ impl Group {
                 }
                 (Some(Placement::Page(page)), _) => {
                     let lineage = &self.components[component].lineage;
-                    rest_of_map((&mut self.members[index], index), lineage, page, &range, block)?
+                    rest_of_map((&mut self.members[index], index), lineage, page, &at_rest, block)?
                 }
                 // A lost extent or page may be the one that tells of this part.
                 (None, _) if self.members[index].lost_extents > 0 => return Err(Unknown::Damaged),
@@ -345,7 +349,9 @@ fn rest_of_map(
                 if found == Entry::LOST_PAGE {
                     return Ok(BlockLocation::Lost);
                 }
-                if seen.is_none_or(|seen| group.snapshot < seen) {
+                // Beside a lost entry of the same snapshot, the other one counts: it was there before the map page was lost.
+                let is_better = seen == Some(group.snapshot) && entry.is_lost();
+                if is_better || seen.is_none_or(|seen| group.snapshot < seen) {
                     (entry, seen) = (found, Some(group.snapshot));
                 }
             }

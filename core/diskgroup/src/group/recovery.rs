@@ -23,6 +23,7 @@ use crate::io::{Event, OpenError, Output};
 use crate::limits;
 use crate::log::BatchStart;
 use crate::member::Owner;
+use crate::pools::Frame;
 use crate::recovery::{Batch, Recovery, Stage};
 use crate::requests::Purpose;
 use crate::rules::Rule;
@@ -202,20 +203,18 @@ impl Group {
             self.recovery().suspect(index, number);
         }
         let table = &mut self.members[index].table;
-        if is_suspect || is_unfinished {
-            if chosen.is_none() && number >= slots && !is_of_chunk {
-                let free = Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]);
-                table.keep(number, Content::Descriptors(free));
-            }
-            if chosen.is_none() && is_of_chunk {
+        let is_due = is_suspect || is_unfinished;
+        if chosen.is_none() && is_of_chunk {
+            if is_due {
                 table.keep(number, Content::Empty);
-                table.recover_free_page(number);
             }
-        } else if chosen.is_none() && is_of_chunk {
             table.recover_free_page(number);
+        } else if chosen.is_none() && is_due && number >= slots {
+            let free = Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]);
+            table.keep(number, Content::Descriptors(free));
         }
         let recovered = chosen.map_or(Ok(()), |page| self.recover_content(index, number, page.content));
-        if is_suspect || is_unfinished {
+        if is_due {
             // A torn copy must be written over before its intent is forgotten, or it would look damaged then; one of a checkpoint that did not
             // end before the stamp of another one lets it count.
             self.members[index].table.mark_dirty(number);
@@ -306,8 +305,15 @@ impl Group {
                     return Err("two map pages claim the same part of a component");
                 }
                 entries.extend(map.entries.iter());
-                let born = map.entries.iter().map(|entry| entry.born).filter(|born| *born < u32::MAX).max().unwrap_or_default();
+                let born = map
+                    .entries
+                    .iter()
+                    .map(|entry| entry.born)
+                    .filter(|born| *born < u32::MAX)
+                    .max()
+                    .unwrap_or_default();
                 self.components[key].lineage.note_number(born);
+                self.components[key].lineage.note_rolled_back(part, map.rolled_back);
                 self.recovery().note_map(component, part, map.through);
                 self.index.set_page((key, part), index, number);
                 self.with_reservation(key, Component::take_extent);
@@ -331,8 +337,13 @@ impl Group {
             member.table.name(number, (component, part));
         }
         member.table.keep(number, content_of(content));
-        let frames =
-            entries.into_iter().filter_map(|entry| member.frame_at(entry.unit()?)).collect::<Vec<_>>();
+        self.occupy_named(index, &entries)
+    }
+
+    /// The frames that a page names are used.
+    fn occupy_named(&mut self, index: u8, entries: &[Entry]) -> Result<(), &'static str> {
+        let member = &mut self.members[index];
+        let frames: Vec<Frame> = entries.iter().filter_map(|entry| member.frame_at(entry.unit()?)).collect();
         for frame in frames {
             if !member.pools.contains(frame.extent) {
                 member.pools.add(frame.extent);
@@ -435,9 +446,9 @@ impl Group {
             Record::Write { location, .. } | Record::Trim { location, .. } if !location.is_placed() => {
                 self.log.format() > FORMAT_PLAIN && self.members.get(location.member).is_some()
             }
-            Record::Snapshot { member, .. } | Record::SnapshotGone { member, .. } => {
-                self.members.get(*member).is_some()
-            }
+            Record::Snapshot { member, .. }
+            | Record::Rollback { member, .. }
+            | Record::SnapshotGone { member, .. } => self.members.get(*member).is_some(),
             Record::Write { location, .. }
             | Record::Trim { location, .. }
             | Record::Chunk { location, .. }
@@ -613,6 +624,7 @@ impl Group {
         }
         self.members.forget_failed_leavers();
         self.go_on_dropping();
+        self.recover_rollbacks();
         self.components.end_recovery();
         self.recover_held();
         // Trims replayed may leave extents empty; a destaging round will tell.

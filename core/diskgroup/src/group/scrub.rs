@@ -152,11 +152,9 @@ impl Group {
     fn dirty_of(&self, of: ScrubbedLog) -> Option<&Dirty> {
         match of {
             ScrubbedLog::Extent => self.index.at(self.scrub.location()),
-            ScrubbedLog::Part((component, part)) => self
-                .components
-                .contains(component)
-                .then(|| self.index.of(component, part))
-                .flatten(),
+            ScrubbedLog::Part((component, part)) => {
+                self.components.contains(component).then(|| self.index.of(component, part)).flatten()
+            }
         }
     }
 
@@ -168,7 +166,9 @@ impl Group {
                 let owner = self.members[member].owners[extent as usize];
                 self.components.key_of(owner.component).map(|key| (key, owner.part))
             }
-            ScrubbedLog::Part(part) => Some(part).filter(|(component, _)| self.components.contains(*component)),
+            ScrubbedLog::Part(part) => {
+                Some(part).filter(|(component, _)| self.components.contains(*component))
+            }
         };
         let held = part.and_then(|(component, part)| self.held.of(component, part));
         held.map_or(&[], |held| held.entries())

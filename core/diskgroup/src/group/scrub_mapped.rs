@@ -84,13 +84,7 @@ impl Group {
     }
 
     /// Reads the frames at the end of the list that stand side by side.
-    fn scrub_frames(
-        &mut self,
-        page: u32,
-        mut left: Vec<NamedFrame>,
-        is_retry: bool,
-        out: &mut Vec<Output>,
-    ) {
+    fn scrub_frames(&mut self, page: u32, mut left: Vec<NamedFrame>, is_retry: bool, out: &mut Vec<Output>) {
         let units = BLOCK_SIZE / SECTOR_SIZE;
         let mut frames: Vec<NamedFrame> = Vec::new();
         let mut next: Option<u64> = None;

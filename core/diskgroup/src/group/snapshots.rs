@@ -66,6 +66,7 @@ impl Group {
         let is_refused = self.log.format() == FORMAT_PLAIN
             || component.lineage.is_passed(number)
             || component.lineage.snapshots().len() >= SNAPSHOTS_MAX
+            || component.lineage.is_rolling_back()
             || self.held.of_component(key).next().is_some();
         if is_refused {
             out.push(Output::Done { op, result: Err(GroupError::SnapshotRefused) });
@@ -222,7 +223,8 @@ impl Group {
 
     /// Lists of snapshots that lack a page on a device.
     pub(super) fn lists_due_on(&self, member: u8) -> u64 {
-        let is_of = |key: &&u32| self.components.get(**key).is_some_and(|component| component.member == member);
+        let is_of =
+            |key: &&u32| self.components.get(**key).is_some_and(|component| component.member == member);
         self.lists_due.iter().filter(is_of).count() as u64
     }
 
@@ -268,10 +270,11 @@ impl Group {
     /// (docs/design/0044, rule 3). False, and nothing is done, as long as a page is not in memory, or the part
     /// is being destaged.
     fn take_apart(&mut self, key: u32, number: u32, part: u32, out: &mut Vec<Output>) -> bool {
-        if self.index.of(key, part).is_some_and(Dirty::is_destaging) {
-            return false; // What is on its way counts on the room in its pages.
-        }
         let component = &self.components[key];
+        // What is on its way counts on the room in its pages, and what is to be taken back is told by them.
+        if self.index.of(key, part).is_some_and(Dirty::is_destaging) || component.lineage.is_due(part) {
+            return false;
+        }
         let (index, older) = (component.member, component.lineage.older(number));
         let member = &mut self.members[index];
         let pages: Vec<u32> = component.lineage.deltas_of(part).iter().map(|one| one.page).collect();

@@ -249,6 +249,18 @@ impl Dirty {
         former.map(|segment| find_in(&segment.entries, block)).find_map(|found| found)
     }
 
+    /// Takes the entries out that were written since a snapshot.
+    pub(super) fn void_since(&mut self, snapshot: u32) -> Vec<IndexEntry> {
+        let mut void: Vec<IndexEntry> = Vec::new();
+        if self.born >= snapshot {
+            void.append(&mut self.entries);
+        }
+        let is_void = |segment: &mut Segment| segment.born >= snapshot;
+        void.extend(self.former.extract_if(.., is_void).flat_map(|segment| segment.entries));
+        self.data_count -= void.iter().filter(|entry| entry.wants_frame()).count() as u32;
+        void
+    }
+
     /// After recovery: blocks of these segments, the oldest ones, go to their places in the part's extent. No frames are promised to them.
     pub(super) fn settle_in_place(&mut self, is_in_place: impl Fn(u32) -> bool) {
         let current = (self.born, &mut self.entries);
