@@ -147,14 +147,14 @@ impl Group {
         if !self.members[index].is_in_service() || destage.is_stale(&self.index) {
             return self.end_destage(key, out);
         }
-        let way = self.way_of(destage.dirty());
-        let pages = self.pages_of(destage.dirty(), way);
-        let member = &mut self.members[index];
-        if let Some(&page) = pages.iter().find(|page| !member.table.is_ready(**page)) {
+        let dirty = destage.dirty();
+        let way = self.way_of(dirty);
+        if let Some(page) = self.page_for_rollback(dirty, way) {
             return self.need_page(index, page, PageWaiter::Destage(key), out);
         }
-        let dirty = self.destaging.get(key).dirty();
-        if let Some(page) = self.page_for_rollback(dirty, way) {
+        let pages = self.pages_of(dirty, way);
+        let member = &mut self.members[index];
+        if let Some(&page) = pages.iter().find(|page| !member.table.is_ready(**page)) {
             return self.need_page(index, page, PageWaiter::Destage(key), out);
         }
         let destage = self.destaging.get(key);
