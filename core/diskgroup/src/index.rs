@@ -141,10 +141,10 @@ impl Index {
         placed.chain(unplaced).map(|(_, part)| part).collect()
     }
 
-    /// What the log has of a part since a snapshot is void: gives the blocks.
-    pub(crate) fn void_since(&mut self, (component, part): (u32, u32), snapshot: u32) -> Vec<u8> {
+    /// What the log has of a part from a position on is void: gives the blocks.
+    pub(crate) fn void_since(&mut self, (component, part): (u32, u32), position: u64) -> Vec<u8> {
         let Some(key) = self.parts[component as usize].buffered(part) else { return Vec::new() };
-        let void = self.states[key as usize].void_since(snapshot);
+        let void = self.states[key as usize].void_since(position);
         self.entry_count -= void.len();
         void.iter().for_each(|entry| self.retained.forget(entry.position));
         self.promise(key);

@@ -258,6 +258,8 @@ pub enum Record {
         id: WriteId,
         /// The guest's request.
         tag: RequestTag,
+        /// The log position of the batch with the snapshot's record.
+        since: u64,
     },
     /// A snapshot is gone.
     SnapshotGone {
@@ -889,7 +891,7 @@ mod tests {
             Record::PoolGone { location },
             Record::Snapshot { member: 2, component, number: 9, id, tag: RequestTag(0x5afe) },
             Record::SnapshotGone { member: 2, component, number: 9 },
-            Record::Rollback { member: 2, component, number: 9, id, tag: RequestTag(0x5afe) },
+            Record::Rollback { member: 2, component, number: 9, id, tag: RequestTag(0x5afe), since: 1 << 33 },
         ]
     }
 

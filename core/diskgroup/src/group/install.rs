@@ -5,6 +5,7 @@ use crate::component::{Component, Stability};
 use crate::format::batch::{ExtentLocation, Record, WindowEntry};
 use crate::format::page::ComponentRecord;
 use crate::index::{Direct, IndexEntry, Newest, OfPart};
+use crate::lineage::Rollback;
 use crate::member::Owner;
 use crate::rules::Rule;
 use base::{ComponentId, WriteId};
@@ -72,8 +73,9 @@ impl Group {
             Record::Snapshot { component, number, id, .. } => {
                 self.install_snapshot(*component, (*number, *id), batch_position);
             }
-            Record::Rollback { component, number, id, .. } => {
-                self.install_rollback(*component, (*number, *id), batch_position);
+            Record::Rollback { component, number, id, since, .. } => {
+                let rollback = Rollback { number: *number, id: *id, position: batch_position };
+                self.install_rollback(*component, rollback, *since);
             }
             Record::SnapshotGone { component, number, .. } => self.install_snapshot_gone(*component, *number),
             _ => self.install_held(record, batch_position, data_position),

@@ -70,7 +70,7 @@ impl Group {
         self.members.iter().filter(|(_, member)| member.is_in_service()).all(|(index, member)| {
             let (frames, _) = self.index.promised(index);
             let wanted = member.pools.extents_wanted((frames, 0), 0);
-            member.lost_pages > 0 || wanted <= member.space.free_count()
+            member.lost_extents > 0 || wanted <= member.space.free_count()
         })
     }
 
@@ -169,7 +169,7 @@ impl Group {
             let wanted = (count - frames.len()).min(BLOCKS_PER_EXTENT) as u16;
             let Some(run) = member.pools.take(wanted) else {
                 let Some(extent) = member.space.take() else {
-                    assert!(member.lost_pages > 0, "frames were promised when the blocks were accepted");
+                    assert!(member.lost_extents > 0, "frames were promised when the blocks were accepted");
                     break; // What pages told that are lost may come from the log once more, which nobody was promised.
                 };
                 member.pools.add(extent);
@@ -416,8 +416,9 @@ impl Group {
         let Some((id, part)) = member.table.name_of(page) else {
             // A page of a list of snapshots, which are known, or one that holds nothing.
             member.table.keep_damaged(page, Content::Empty);
-            let is_listed =
-                |one: &(u32, &Component)| one.1.member == index && one.1.lineage.list_pages.contains(&page);
+            let is_listed = |one: &(u32, &Component)| {
+                one.1.member == index && one.1.is_stable && one.1.lineage.list_pages.contains(&page)
+            };
             let key = self.components.iter().find(is_listed).map(|(key, _)| key);
             return key.into_iter().for_each(|key| self.update_list(key));
         };

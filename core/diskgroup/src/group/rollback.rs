@@ -18,7 +18,7 @@ use crate::table::{Content, PageWaiter};
 use crate::work::{Change, Work};
 use base::request::Buffers;
 use base::units::BLOCKS_PER_REGION;
-use base::{ComponentId, RequestTag, WriteId};
+use base::{ComponentId, RequestTag};
 use std::collections::BTreeMap;
 
 /// Parts that are taken back in one step.
@@ -40,6 +40,7 @@ impl Group {
         let component = &self.components[key];
         let (member, component_id) = (component.member, component.record.id);
         let newest = component.lineage.newest();
+        let since = newest.and_then(|newest| newest.position);
         let error = match newest.is_some_and(|newest| newest.number == number) {
             _ if self.log.format() == FORMAT_PLAIN => Some(GroupError::SnapshotRefused),
             true if component.lineage.is_rolling_back() => Some(GroupError::SnapshotRefused),
@@ -51,9 +52,8 @@ impl Group {
             return None;
         }
         // As for a snapshot: what is accepted before it is before it in the log, in another batch.
-        let is_early = newest.is_some_and(|newest| newest.position.is_none())
-            || self.exclusive.holds_any_of(key)
-            || self.buffer.gathers(component_id);
+        let is_early =
+            since.is_none() || self.exclusive.holds_any_of(key) || self.buffer.gathers(component_id);
         if is_early || !self.has_guest_room(0) {
             return Some(Work::Rollback { change, number });
         }
@@ -61,23 +61,20 @@ impl Group {
             Origin::Guest(tag) => tag,
             Origin::Copy => RequestTag::default(),
         };
+        let since = since.expect("its record is stable");
         self.components[key].lineage.expect_rollback();
-        let record = Record::Rollback { member, component: component_id, number, id, tag };
+        let record = Record::Rollback { member, component: component_id, number, id, tag, since };
         self.buffer.push(record, Some(op), Buffers::new());
         None
     }
 
-    /// The record of a rollback is put into force.
-    pub(super) fn install_rollback(
-        &mut self,
-        component: ComponentId,
-        (number, id): (u32, WriteId),
-        position: u64,
-    ) {
+    /// The record of a rollback is put into force. What the log has from `since` on is void: by then the snapshot may be deleted, and not tell where it was.
+    pub(super) fn install_rollback(&mut self, component: ComponentId, rollback: Rollback, since: u64) {
+        let Rollback { id, position, .. } = rollback;
         let Some(key) = self.components.key_of(component) else { return };
         let member = self.components[key].member;
         for part in self.index.parts_with_entries(member, key) {
-            let void = self.index.void_since((key, part), number);
+            let void = self.index.void_since((key, part), since);
             for block in void {
                 let region = (usize::from(block) / BLOCKS_PER_REGION) as u8;
                 let location = match self.index.extent_of(key, part) {
@@ -88,7 +85,7 @@ impl Group {
             }
         }
         let lineage = &mut self.components[key].lineage;
-        lineage.roll_back(Rollback { number, id, position });
+        lineage.roll_back(rollback);
     }
 
     /// After recovery: parts that were taken back already are not again.
@@ -103,7 +100,8 @@ impl Group {
     pub(super) fn rolling_back_since(&self) -> Option<BatchStart> {
         let positions = self.components.iter().filter_map(|(_, component)| {
             let in_service = self.members[component.member].is_in_service();
-            Some(component.lineage.rollback()?.position).filter(|_| in_service && component.lineage.has_due())
+            Some(component.lineage.rollback()?.position)
+                .filter(|_| in_service && component.lineage.has_due() && !component.record.is_deleting)
         });
         positions.min().map(|position| self.log.start_of(position))
     }

@@ -1,6 +1,7 @@
 //! Snapshots of components: made, told in lists, and taken apart when they are deleted (docs/design/0044).
 
 use super::Group;
+use crate::component::Component;
 use crate::format::FORMAT_PLAIN;
 use crate::format::batch::{Origin, Record};
 use crate::format::map::{Entry, SNAPSHOTS_MAX, SNAPSHOTS_PER_PAGE, SnapshotPage};
@@ -33,7 +34,9 @@ impl Group {
         let mut is_equal = true;
         for (index, member) in self.members.iter().filter(|(_, member)| member.is_in_service()) {
             let mut named: BTreeSet<Frame> = BTreeSet::new();
-            let own = self.components.iter().filter(|(_, component)| component.member == index);
+            // Components of a device that has left are forgotten, but for their keys.
+            let is_own = |component: &Component| component.member == index && component.is_stable;
+            let own = self.components.iter().filter(|(_, component)| is_own(component));
             for (key, component) in own {
                 let mut from = 0;
                 while let Some((part, placement)) = self.index.first_placed(key, from..u32::MAX) {
@@ -172,6 +175,7 @@ impl Group {
         let table = &mut self.members[component.member].table;
         let records = component.lineage.records();
         if component.lineage.last_stable() == 0 || component.record.is_deleting {
+            self.lists_due.remove(&key);
             return;
         }
         // One that is asked for has its place there already.
@@ -233,7 +237,7 @@ impl Group {
         for key in self.components.iter().map(|(key, _)| key).collect::<Vec<u32>>() {
             self.components[key].lineage.delete_unlisted();
         }
-        let has_deleting = |(_, component): &(u32, &crate::component::Component)| {
+        let has_deleting = |(_, component): &(u32, &Component)| {
             component.lineage.snapshots().iter().any(|one| one.is_deleting)
         };
         self.dropping = self.components.iter().filter(has_deleting).map(|(key, _)| key).collect();

@@ -249,14 +249,14 @@ impl Dirty {
         former.map(|segment| find_in(&segment.entries, block)).find_map(|found| found)
     }
 
-    /// Takes the entries out that were written since a snapshot.
-    pub(super) fn void_since(&mut self, snapshot: u32) -> Vec<IndexEntry> {
+    /// Takes the entries out that stand in the log from a position on.
+    pub(super) fn void_since(&mut self, position: u64) -> Vec<IndexEntry> {
+        let former = self.former.iter_mut().map(|segment| &mut segment.entries);
         let mut void: Vec<IndexEntry> = Vec::new();
-        if self.born >= snapshot {
-            void.append(&mut self.entries);
+        for entries in former.chain([&mut self.entries]) {
+            void.extend(entries.extract_if(.., |entry| entry.position >= position));
         }
-        let is_void = |segment: &mut Segment| segment.born >= snapshot;
-        void.extend(self.former.extract_if(.., is_void).flat_map(|segment| segment.entries));
+        self.former.retain(|segment| !segment.entries.is_empty());
         self.data_count -= void.iter().filter(|entry| entry.wants_frame()).count() as u32;
         void
     }

@@ -18,10 +18,11 @@ impl Record {
                 change(w, *component, 0, *id);
                 w.u64(tag.0);
             }
-            Record::Rollback { member, component, number, id, tag } => {
+            Record::Rollback { member, component, number, id, tag, since } => {
                 location(w, 20, ExtentLocation { member: *member, extent: *number }, 0, 0);
                 change(w, *component, 0, *id);
                 w.u64(tag.0);
+                w.u64(*since);
             }
             Record::SnapshotGone { member, component, number } => {
                 location(w, 18, ExtentLocation { member: *member, extent: *number }, 0, 0);
@@ -43,7 +44,8 @@ impl Record {
             }
             20 => {
                 let (component, _, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
-                Record::Rollback { member, component, number, id, tag: RequestTag(r.u64()) }
+                let tag = RequestTag(r.u64());
+                Record::Rollback { member, component, number, id, tag, since: r.u64() }
             }
             18 => Record::SnapshotGone { member, component: ComponentId(r.u64()), number },
             _ => Record::PoolGone { location },
