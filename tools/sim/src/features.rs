@@ -89,6 +89,8 @@ impl Features {
             zeroes: zeroes.chance(1, 4),
             restless: restless.chance(1, RESTLESS_SEEDS),
         };
+        // Bad sectors beside so many crashes may leave nobody to tell where the log ends.
+        let features = Features { restless: features.restless && !features.bad_sectors, ..features };
         let renewals = Random::new(seed ^ RENEWALS);
         (features, Streams { bad_sectors, renewals, computing, holding, snapshots, zeroes, restless })
     }

@@ -265,20 +265,7 @@ impl Group {
                     item.unit = geometry.block_offset(location.extent, usize::from(item.block)) / SECTOR_SIZE;
                 }
             }
-            Way::Mapped { .. } => {
-                let dirty = self.destaging.get(key).dirty();
-                let index_entries = self.index.get(dirty);
-                // What was written again while it was read needs no frame: that is promised to the newer version.
-                self.destaging.retain_items(key, |item| index_entries.has_at(item.block, item.position));
-                let has_data = |item: &&mut Item| item.data.is_some();
-                let count = self.destaging.items_mut(key).iter_mut().filter(has_data).count();
-                self.index.begin_move(dirty, self.destaging.items_of(key));
-                let frames = self.take_frames(index, count);
-                let items = self.destaging.items_mut(key).iter_mut().filter(has_data);
-                for (item, frame) in items.zip(frames) {
-                    item.unit = self.members[index].unit_of(frame);
-                }
-            }
+            Way::Mapped { .. } => self.place_items(key, out),
         }
         let runs = self.destaging.begin_writes(key);
         if runs.is_empty() {
@@ -289,6 +276,34 @@ impl Group {
             let (member, offset) = (index, unit * SECTOR_SIZE);
             let io = self.issue(member, Purpose::DestageWrite { destage: key });
             out.push(Output::Write { io, member, offset, buffers, stable: false, gentle: true });
+        }
+    }
+
+    /// The blocks of a visit to a mapped part, which are all read, get their frames.
+    fn place_items(&mut self, key: u32, out: &mut Vec<Output>) {
+        let destage = self.destaging.get(key);
+        let (index, dirty) = (destage.due().member(), destage.dirty());
+        let owner = self.owner_of(dirty);
+        let entries = self.index.get(dirty);
+        // What was written again while it was read needs no frame: that is promised to the newer version.
+        self.destaging.retain_items(key, |item| entries.has_at(item.block, item.position));
+        let blocks = self.destaging.items_of(key);
+        let count = blocks.len();
+        self.index.begin_move(dirty, blocks);
+        let mut frames = self.take_frames(index, count).into_iter();
+        let mut lost: Vec<u8> = Vec::new();
+        for item in self.destaging.items_mut(key).iter_mut().filter(|item| item.data.is_some()) {
+            match frames.next() {
+                Some(frame) => item.unit = self.members[index].unit_of(frame),
+                // Pages are lost, and the device is full.
+                None => {
+                    item.data = None;
+                    lost.push(item.block);
+                }
+            }
+        }
+        for block in lost {
+            self.note_damage(index, (owner.component, owner.part, u16::from(block)), 0, out);
         }
     }
 
