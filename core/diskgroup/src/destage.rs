@@ -153,11 +153,20 @@ pub(crate) enum Way {
     Mapped { born: u32 },
 }
 
+/// How the visit to an extent begins.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) way: Way,
+    /// Pages that are pinned for it.
+    pub(crate) pinned: SmallVec<[u32; 2]>,
+    /// Pages that it will take.
+    pub(crate) pages: u32,
+}
+
 /// What has been begun for an extent on its way: its pages are pinned.
 #[derive(Debug)]
 struct Moving {
-    way: Way,
-    pinned: SmallVec<[u32; 2]>,
+    begun: Begun,
     items: Vec<Item>,
     /// Device requests under way.
     outstanding: usize,
@@ -198,7 +207,7 @@ impl Destage {
 
     /// How its blocks, which are on their way, get their places.
     pub(crate) fn way(&self) -> Way {
-        self.moving.as_ref().expect("its device requests were begun").way
+        self.moving.as_ref().expect("its device requests were begun").begun.way
     }
 
     /// The key of what the log has of the extent.
@@ -374,13 +383,10 @@ impl Destaging {
         self.round.as_ref().map(|round| round.boundary.position)
     }
 
-    /// Visits that give blocks their places in frames and are on their way on a device: each may take pages.
-    pub(crate) fn mapping_on(&self, member: u8) -> u32 {
-        let is_mapping = |one: &Destage| {
-            one.due.member() == member
-                && one.moving.as_ref().is_some_and(|moving| matches!(moving.way, Way::Mapped { .. }))
-        };
-        self.moves.iter().filter(|(_, one)| is_mapping(one)).count() as u32
+    /// Pages that visits take which are on their way on a device.
+    pub(crate) fn pages_of_visits(&self, member: u8) -> u32 {
+        let of_member = self.moves.iter().filter(|(_, one)| one.due.member() == member);
+        of_member.filter_map(|(_, one)| Some(one.moving.as_ref()?.begun.pages)).sum()
     }
 
     pub(crate) fn get(&self, key: u32) -> &Destage {
@@ -402,18 +408,12 @@ impl Destaging {
     }
 
     /// A visit whose pages are pinned begins to move blocks, with so many reads of the log.
-    pub(crate) fn begin(
-        &mut self,
-        key: u32,
-        (way, pinned): (Way, SmallVec<[u32; 2]>),
-        items: Vec<Item>,
-        reads: usize,
-    ) {
+    pub(crate) fn begin(&mut self, key: u32, begun: Begun, items: Vec<Item>, reads: usize) {
         let bytes = items.iter().filter(|item| item.checksum.is_some()).count() as u64 * BLOCK_SIZE;
         self.bytes_in_flight += bytes;
         let moving = &mut self.moves[key as usize].moving;
         assert!(moving.is_none(), "an extent is moved once in a visit");
-        *moving = Some(Moving { way, pinned, items, outstanding: reads, bytes });
+        *moving = Some(Moving { begun, items, outstanding: reads, bytes });
     }
 
     /// A read of the log brought blocks. Gives back those that are damaged, and whether it was the last read.
@@ -436,6 +436,11 @@ impl Destaging {
         let moving = self.moves[key as usize].moving.as_ref().expect("its device requests were begun");
         let written = moving.items.iter().filter(|item| item.data.is_some());
         written.map(|item| (item.block, item.position)).collect()
+    }
+
+    /// The items of a visit, whose blocks are all read, that are still needed.
+    pub(crate) fn retain_items(&mut self, key: u32, is_needed: impl Fn(&Item) -> bool) {
+        self.moves[key as usize].moving().items.retain(is_needed);
     }
 
     /// The items of a visit whose blocks are all read, to be given their places.
@@ -483,7 +488,8 @@ impl Destaging {
     pub(crate) fn end(&mut self, key: u32) -> Visited {
         let Destage { due, dirty, moving, .. } = self.moves.remove(key as usize);
         let was_begun = moving.is_some();
-        let (bytes, pinned) = moving.map_or((0, SmallVec::new()), |moving| (moving.bytes, moving.pinned));
+        let (bytes, pinned) =
+            moving.map_or((0, SmallVec::new()), |moving| (moving.bytes, moving.begun.pinned));
         self.bytes_in_flight -= bytes;
         let round = self.round.as_mut().expect("a round lasts until its last extent is done");
         round.active -= 1;

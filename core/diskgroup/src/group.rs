@@ -27,12 +27,16 @@ mod install;
 mod lifecycle;
 mod mapping;
 mod membership;
+mod plain;
 mod read;
 mod recovery;
+mod rollback;
 mod room;
 mod scrub;
+mod scrub_mapped;
 mod snapshots;
 mod state;
+mod suspects;
 mod table;
 mod unreadable;
 mod versions;
@@ -64,6 +68,7 @@ use crate::scarcity::Scarcity;
 use crate::scrub::Scrub;
 use crate::share::Shares;
 use crate::state::Counters;
+use crate::unmapped::Unmapped;
 use crate::unreadable::{BadBlocks, Ended};
 use crate::versions::ChangedState;
 use crate::watermarks::Watermarks;
@@ -137,12 +142,18 @@ pub struct Group {
     scarcity: Scarcity,
     /// What the component waits for that is being deleted.
     deletion_checkpoint: DeletionCheckpoint,
+    /// Map pages, by device and page, of parts that are plain again: they are given back before the next checkpoint.
+    void_maps: BTreeSet<(u8, u32)>,
+    /// Parts that lost their map page since the pages on the devices were written.
+    unmapped: Unmapped,
     /// Components with snapshots that are being taken apart.
     dropping: BTreeSet<u32>,
     /// Components whose list of snapshots lacks a page.
     lists_due: BTreeSet<u32>,
     /// Devices on which a snapshot waits for a page of its list.
     page_seekers: BTreeSet<u8>,
+    /// Devices on which a visit of destaging waits for a page, which was promised.
+    pages_short: BTreeSet<u8>,
     exclusive: Exclusive,
     /// Whole extents that are being written, each with the record that follows.
     directs: Slab<OwnRecord>,
@@ -201,9 +212,12 @@ impl Group {
             buffer: WriteBuffer::default(),
             scarcity: Scarcity::default(),
             deletion_checkpoint: DeletionCheckpoint::default(),
+            void_maps: BTreeSet::new(),
+            unmapped: Unmapped::default(),
             dropping: BTreeSet::new(),
             lists_due: BTreeSet::new(),
             page_seekers: BTreeSet::new(),
+            pages_short: BTreeSet::new(),
             exclusive: Exclusive::default(),
             directs: Slab::new(),
             copies_held: Slab::new(),
@@ -257,6 +271,11 @@ impl Group {
                 let change = Change { op, component: component.0, part: 0, layer: 0, block: 0, id, origin };
                 self.submit(Work::Snapshot { change, number }, out);
             }
+            Input::Rollback { op, component, number, id, tag } => {
+                let origin = Origin::Guest(tag);
+                let change = Change { op, component: component.0, part: 0, layer: 0, block: 0, id, origin };
+                self.submit(Work::Rollback { change, number }, out);
+            }
             Input::DropSnapshot { op, component, number } => self.drop_snapshot(op, component, number, out),
             Input::Promise { op, component, epoch } => self.promise(op, component, epoch, out),
             Input::Settle { op, component, watermark, from_epoch } => {
@@ -288,6 +307,8 @@ impl Group {
         // Guests' writes go ahead of the group's own.
         self.seal(out);
         self.advance_deletions(out);
+        self.advance_void_maps(out);
+        self.advance_rollbacks(out);
         self.advance_snapshots(out);
         self.advance_chunks(out);
         self.settle_away(out);
@@ -491,6 +512,7 @@ impl Group {
         for (_, member) in self.members.iter() {
             assert!(member.space.free_count() as usize <= member.owners.len(), "free extents exist");
         }
+        debug_assert!(self.keeps_promises(), "promised frames can be had");
         // Looking at all of it each time would take longer than what is tested.
         let is_looked_at = cfg!(debug_assertions) && self.counters.batches.is_multiple_of(64);
         assert!(!is_looked_at || self.index.is_consistent(), "parts and extents lead to the same");

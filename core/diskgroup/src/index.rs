@@ -129,6 +129,34 @@ impl Index {
         self.extents[member as usize].unplaced.range(range).next().map(|(_, part)| *part)
     }
 
+    /// The parts of a component of which the log has something.
+    pub(crate) fn parts_with_entries(&self, member: u8, component: u32) -> Vec<u32> {
+        let is_of = |part: &(u32, u32)| part.0 == component;
+        let extents = &self.extents[member as usize];
+        let placed = extents.dirty.iter().filter_map(|extent| {
+            let dirty = &self.states[extents.keys[extent as usize] as usize];
+            dirty.part.filter(is_of)
+        });
+        let unplaced = extents.unplaced.range((component, 0)..(component + 1, 0)).copied();
+        placed.chain(unplaced).map(|(_, part)| part).collect()
+    }
+
+    /// What the log has of a part from a position on is void: gives the blocks.
+    pub(crate) fn void_since(&mut self, (component, part): (u32, u32), position: u64) -> Vec<u8> {
+        let Some(key) = self.parts[component as usize].buffered(part) else { return Vec::new() };
+        let void = self.states[key as usize].void_since(position);
+        self.entry_count -= void.len();
+        void.iter().for_each(|entry| self.retained.forget(entry.position));
+        self.promise(key);
+        void.into_iter().map(|entry| entry.block).collect()
+    }
+
+    /// The next part of a device, behind one, that is in no extent and of which the log has something.
+    pub(crate) fn next_unplaced(&self, member: u8, behind: Option<(u32, u32)>) -> Option<(u32, u32)> {
+        let from = behind.map_or((0, 0), |(component, part)| (component, part + 1));
+        self.extents[member as usize].unplaced.range(from..).next().copied()
+    }
+
     /// Frames and pages that are promised to what the log has of mapped parts of a device.
     pub(crate) fn promised(&self, member: u8) -> (u64, u64) {
         self.extents[member as usize].promised
@@ -211,7 +239,7 @@ impl Index {
             true => self.key_at(location),
             false => self.parts[part.0 as usize].buffered(part.1),
         };
-        let key = key.expect("what is installed was accepted");
+        let key = key.unwrap_or_else(|| panic!("what is installed was accepted: {part:?} at {location:?}"));
         let dirty = &mut self.states[key as usize];
         assert!(dirty.pending > 0, "what is installed was accepted");
         dirty.pending -= 1;
@@ -314,7 +342,11 @@ impl Index {
         dirty.direct = None;
         dirty.reset = Some(position);
         dirty.generation += 1;
-        self.promise(key);
+        // Whoever has the extent next has other snapshots, or none.
+        (dirty.born, dirty.is_mapped) = (0, false);
+        let former = std::mem::take(&mut dirty.promised);
+        let promised = &mut self.extents[location.member as usize].promised;
+        (promised.0, promised.1) = (promised.0 - former.0, promised.1 - former.1);
         key
     }
 
@@ -385,6 +417,20 @@ impl Index {
         self.parts[component as usize].set_page(part, None);
     }
 
+    /// A part leaves its map page for an extent: what the log has of it is void.
+    pub(crate) fn leave_page(&mut self, component: u32, part: u32) {
+        self.drop_unplaced(component, part);
+        if let Some(key) = self.parts[component as usize].buffered(part) {
+            // A visit of destaging finds out that it came too late.
+            let dirty = &mut self.states[key as usize];
+            assert!(dirty.pending == 0, "records of a part are stable in their order");
+            dirty.part = None;
+            self.extents[dirty.location.member as usize].unplaced.remove(&(component, part));
+            self.parts[component as usize].set_buffered(part, None);
+        }
+        self.drop_page(component, part);
+    }
+
     /// After recovery: a part of which the log has something without a place stands in that extent.
     pub(crate) fn attach(&mut self, (component, part): (u32, u32), location: ExtentLocation) {
         let Some(key) = self.parts[component as usize].buffered(part) else {
@@ -401,18 +447,23 @@ impl Index {
             self.parts[component as usize].set_buffered(part, Some(key));
             return;
         };
-        // What names the extent came before what does not.
-        let mut later = self.states.remove(key as usize);
+        let later = self.states.remove(key as usize);
         let promised = &mut self.extents[location.member as usize].promised;
         (promised.0, promised.1) = (promised.0 - later.promised.0, promised.1 - later.promised.1);
-        let dirty = &mut self.states[own as usize];
-        let entries = std::mem::replace(&mut dirty.entries, std::mem::take(&mut later.entries));
-        dirty.former.push(Segment { born: dirty.born, entries });
-        dirty.former.append(&mut later.former);
-        dirty.former.retain(|segment| !segment.entries.is_empty());
-        (dirty.born, dirty.is_mapped) = (later.born, true);
-        dirty.data_count += later.data_count;
+        let before = self.states[own as usize].all_entries().count() + later.all_entries().count();
+        self.states[own as usize].join(later);
+        self.entry_count -= before - self.states[own as usize].all_entries().count();
         self.promise(own);
+    }
+
+    /// After recovery: what the log has of a part in an extent of its own goes there, as far as no snapshot sees what it replaces: segments with
+    /// these numbers. What was promised to others since then must not be promised again.
+    pub(crate) fn settle_in_place(&mut self, component: u32, part: u32, is_in_place: impl Fn(u32) -> bool) {
+        let key = self.parts[component as usize].buffered(part);
+        if let Some(key) = key.filter(|key| self.states[*key as usize].location.is_placed()) {
+            self.states[key as usize].settle_in_place(is_in_place);
+            self.promise(key);
+        }
     }
 
     /// The component is being deleted: what the log has of a part that is in no extent is void.

@@ -149,6 +149,20 @@ pub enum Input {
         /// Whose request it is.
         tag: RequestTag,
     },
+    /// Take a component back to its newest snapshot: all changes of it that were handed in since that was made are undone, no later one is. Answered when
+    /// stable. The snapshot stays.
+    Rollback {
+        /// Comes back with the answer.
+        op: Op,
+        /// Of which component.
+        component: ComponentKey,
+        /// The number of its newest snapshot.
+        number: u32,
+        /// Its place among the component's changes.
+        id: WriteId,
+        /// Whose request it is.
+        tag: RequestTag,
+    },
     /// Delete a snapshot. Answered when that is stable; the space that only it needs comes back soon after.
     DropSnapshot {
         /// Comes back with the answer.
@@ -347,11 +361,12 @@ pub enum GroupError {
     /// The device of the component, or the log of the group, is out of service.
     #[error("the device is out of service")]
     DeviceLost,
-    /// The component has no such snapshot, or it is being deleted.
+    /// The component has no such snapshot, it is being deleted, or, of a rollback, it is not the newest one.
     #[error("there is no such snapshot")]
     NoSnapshot,
-    /// The component cannot have another snapshot: it has as many as it may, the number is not greater than that of an earlier one, or the
-    /// group is of a format without snapshots.
+    /// The component cannot have another snapshot, or be rolled back: it has as many as it may, the number is not greater than that of an earlier
+    /// one, a rollback is still being applied, layers hold blocks of it, or the group is of a format without snapshots. Nor can layers hold blocks of
+    /// a component with snapshots.
     #[error("no other snapshot of the component can be made")]
     SnapshotRefused,
     /// No such component, or it is being deleted.
@@ -395,6 +410,8 @@ pub enum Event {
         part: u32,
         /// Which block of that.
         block: u16,
+        /// The number of a snapshot that sees it, if the live disk does not; else 0.
+        snapshot: u32,
     },
     /// A table page is damaged in both copies that count: what stands in its extents is not known.
     PageDamaged {

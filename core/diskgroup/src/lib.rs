@@ -41,6 +41,7 @@ mod state;
 mod table;
 #[cfg(test)]
 mod tests;
+mod unmapped;
 mod unreadable;
 mod versions;
 mod watermarks;

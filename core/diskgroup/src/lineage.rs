@@ -3,7 +3,7 @@
 use crate::format::map::{DeltaPage, SnapshotRecord};
 use base::WriteId;
 use base::units::BLOCK_SIZE;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,16 @@ pub(crate) struct Snapshot {
     pub(crate) size: u64,
     /// Whether it is being taken apart.
     pub(crate) is_deleting: bool,
+}
+
+/// A rollback to a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rollback {
+    /// The snapshot's number.
+    pub(crate) number: u32,
+    pub(crate) id: WriteId,
+    /// The log position of the batch with its record.
+    pub(crate) position: u64,
 }
 
 /// A delta page of a part.
@@ -35,8 +45,18 @@ pub(crate) struct Lineage {
     last_number: u32,
     /// The same of those whose record is stable.
     last_stable: u32,
+    /// A number that is no less than any that pages of its parts name: their list may be lost.
+    named: u32,
     /// The pages with the list of them.
     pub(crate) list_pages: Vec<u32>,
+    /// The last rollback that the log told.
+    rollback: Option<Rollback>,
+    /// Whether the record of another one is on its way.
+    is_rollback_coming: bool,
+    /// Parts that are still to be taken back.
+    due: BTreeSet<u32>,
+    /// In recovery: the position of the last rollback that the map page of a part contains, if there was any.
+    rolled_back: BTreeMap<u32, u64>,
     /// By part: its delta pages.
     deltas: BTreeMap<u32, Vec<DeltaRef>>,
     /// Entries in them by snapshot.
@@ -56,7 +76,40 @@ impl Lineage {
 
     /// The greatest number of one whose record is stable: what is on its way may not come.
     pub(crate) fn last_stable(&self) -> u32 {
-        self.last_stable
+        self.last_stable.max(self.named)
+    }
+
+    /// Whether a snapshot has, or had, that number or a greater one.
+    pub(crate) fn is_passed(&self, number: u32) -> bool {
+        number <= self.last_number.max(self.named)
+    }
+
+    /// A page of one of its parts names that number, or none: 0.
+    pub(crate) fn note_number(&mut self, number: u32) {
+        self.named = self.named.max(number);
+    }
+
+    /// A page of the list does not count.
+    pub(crate) fn forget_listed(&mut self, page: u32, listed: &[SnapshotRecord]) {
+        self.list_pages.retain(|one| *one != page);
+        self.snapshots.retain(|one| listed.iter().all(|record| record.number != one.number));
+    }
+
+    /// After recovery: what pages have of snapshots that no list names, for its page was lost, is taken apart as if they were being deleted.
+    pub(crate) fn delete_unlisted(&mut self) {
+        let is_listed = |number: &u32| self.snapshots.iter().any(|one| one.number == *number);
+        let unlisted: Vec<u32> = self
+            .deltas
+            .values()
+            .flatten()
+            .flat_map(|one| one.snapshots.iter().copied())
+            .filter(|number| !is_listed(number))
+            .collect();
+        for number in unlisted.into_iter().collect::<BTreeSet<u32>>() {
+            let (id, size) = (WriteId::default(), 0);
+            self.snapshots.push(Snapshot { number, position: Some(0), id, size, is_deleting: true });
+        }
+        self.snapshots.sort_unstable_by_key(|one| one.number);
     }
 
     /// Whether any snapshot is to be kept.
@@ -83,6 +136,71 @@ impl Lineage {
     /// The next older snapshot, be it one that is being deleted.
     pub(crate) fn older(&self, number: u32) -> Option<u32> {
         self.snapshots.iter().rev().find(|one| one.number < number).map(|one| one.number)
+    }
+
+    /// The newest snapshot to be kept, be its record stable or not.
+    pub(crate) fn newest(&self) -> Option<&Snapshot> {
+        self.snapshots.iter().rev().find(|one| !one.is_deleting)
+    }
+
+    /// The record of a rollback is on its way.
+    pub(crate) fn expect_rollback(&mut self) {
+        self.is_rollback_coming = true;
+    }
+
+    /// The last rollback that the log told.
+    pub(crate) fn rollback(&self) -> Option<&Rollback> {
+        self.rollback.as_ref()
+    }
+
+    /// Whether a rollback is on its way, or parts are still to be taken back.
+    pub(crate) fn is_rolling_back(&self) -> bool {
+        self.is_rollback_coming || self.has_due()
+    }
+
+    /// Whether parts are still to be taken back.
+    pub(crate) fn has_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Whether a part is still to be taken back.
+    pub(crate) fn is_due(&self, part: u32) -> bool {
+        self.due.contains(&part)
+    }
+
+    /// Up to so many parts that are still to be taken back.
+    pub(crate) fn parts_due(&self, count: usize) -> Vec<u32> {
+        self.due.iter().take(count).copied().collect()
+    }
+
+    /// A rollback is put into force: parts of which its snapshot, or a later one, has anything are to be taken back.
+    pub(crate) fn roll_back(&mut self, rollback: Rollback) {
+        let has_any = |refs: &Vec<DeltaRef>| {
+            refs.iter().any(|one| one.snapshots.last().is_some_and(|last| *last >= rollback.number))
+        };
+        self.due = self.deltas.iter().filter(|(_, refs)| has_any(refs)).map(|(part, _)| *part).collect();
+        self.rollback = Some(rollback);
+        self.is_rollback_coming = false;
+    }
+
+    /// A part is taken back.
+    pub(crate) fn part_is_back(&mut self, part: u32) {
+        self.due.remove(&part);
+    }
+
+    /// In recovery: the map page of a part contains rollbacks up to that position.
+    pub(crate) fn note_rolled_back(&mut self, part: u32, position: u64) {
+        if position > 0 {
+            self.rolled_back.insert(part, position);
+        }
+    }
+
+    /// After recovery: parts whose map pages contain the last rollback are not due; `once` is true but where the simulator removes that rule.
+    pub(crate) fn recover_rollback(&mut self, once: bool) {
+        let rolled_back = std::mem::take(&mut self.rolled_back);
+        let Some(rollback) = self.rollback else { return };
+        let is_back = |part: &u32| rolled_back.get(part).is_some_and(|at| *at >= rollback.position);
+        self.due.retain(|part| !(once && is_back(part)));
     }
 
     /// A snapshot is asked for.
@@ -192,7 +310,8 @@ impl Lineage {
     /// Entries come to the delta of a snapshot, or leave it.
     pub(crate) fn count(&mut self, snapshot: u32, more: i64) {
         let size = self.sizes.entry(snapshot).or_default();
-        *size = size.checked_add_signed(more).expect("entries are counted as they come and go");
+        // What a damaged page had is not known: beside such a page the count is none too exact.
+        *size = size.saturating_add_signed(more);
     }
 
     /// The component is being deleted: gives all its pages but map pages.
@@ -200,6 +319,7 @@ impl Lineage {
         let refs = std::mem::take(&mut self.deltas).into_values().flatten().map(|one| one.page);
         let pages: Vec<u32> = refs.chain(std::mem::take(&mut self.list_pages)).collect();
         self.snapshots.clear();
+        self.due.clear();
         self.sizes.clear();
         pages
     }

@@ -74,6 +74,9 @@ pub(crate) struct Member {
     /// Extents of which nobody knows what they hold, since the page that told was damaged. While there are any, a part
     /// without an extent is not known to be a hole.
     pub(crate) lost_extents: u32,
+    /// Pages of chunks of which nobody knows what they told: counted above, too. While there are any, a snapshot may see other blocks than its
+    /// pages say.
+    pub(crate) lost_pages: u32,
     pub(crate) component_count: u32,
     /// Whether writes have completed since the last flush was asked for.
     pub(crate) is_unsynced: bool,
@@ -82,7 +85,8 @@ pub(crate) struct Member {
     pub(crate) failed_reads: FailedReads,
     /// How long it works for what it does.
     pub(crate) meter: Meter,
-    pub(crate) damaged_named: Vec<(ComponentId, u32, u16)>,
+    /// By component, part, block and snapshot (0: the live disk).
+    pub(crate) damaged_named: Vec<(ComponentId, u32, u16, u32)>,
 }
 
 impl Member {
@@ -105,6 +109,7 @@ impl Member {
             table: Table::new(&geometry),
             chunk: None,
             lost_extents: 0,
+            lost_pages: 0,
             component_count: 0,
             is_unsynced: false,
             damaged_blocks: 0,

@@ -126,6 +126,21 @@ impl Pools {
         true
     }
 
+    /// Whether a frame is known to be used.
+    pub(crate) fn is_used(&self, Frame { extent, block }: Frame) -> bool {
+        self.pools.get(&extent).is_some_and(|pool| pool.contains(block))
+    }
+
+    /// In recovery: a frame was taken for used by a page that does not count. An extent of which no other frame is used is no pool.
+    pub(crate) fn void(&mut self, frame: Frame) {
+        self.release(frame);
+        if self.empty.remove(&frame.extent) {
+            self.pools.remove(&frame.extent);
+            self.with_room.remove(&frame.extent);
+            self.free -= BLOCKS_PER_EXTENT as u64;
+        }
+    }
+
     /// A frame is not needed any more; it is free once a checkpoint has said so.
     pub(crate) fn free(&mut self, frame: Frame) {
         self.freed.push(frame);

@@ -2,6 +2,7 @@
 
 use crate::compute::ComputeId;
 use crate::format::batch::{BatchHeader, HEADER_BLOCKS_MAX, Record};
+use crate::format::page::PageContent;
 use crate::log::BatchStart;
 use crate::unreadable::BadBlocks;
 use base::ComponentId;
@@ -52,6 +53,8 @@ pub(crate) struct Recovery {
     checksums: Vec<u32>,
     /// Pages whose newer copy does not verify: torn if the log names the intent, else damaged.
     suspects: Vec<(u8, u32)>,
+    /// Pages of chunks among them, with what their older copies say, until all pages are read.
+    chunk_suspects: Vec<(u8, u32, Option<PageContent>)>,
     /// Where batches start that are torn.
     torn: Vec<u64>,
     /// Pages of which a checkpoint that did not end wrote the next version, and whose version that counts does not verify.
@@ -92,6 +95,16 @@ impl Recovery {
         self.suspects.push((member, page));
     }
 
+    /// The same of a page of a chunk, with what its older copy says.
+    pub(crate) fn suspect_in_chunk(&mut self, member: u8, page: u32, content: Option<PageContent>) {
+        self.chunk_suspects.push((member, page, content));
+    }
+
+    /// All pages are read: gives these back.
+    pub(crate) fn take_chunk_suspects(&mut self) -> Vec<(u8, u32, Option<PageContent>)> {
+        std::mem::take(&mut self.chunk_suspects)
+    }
+
     /// Whether the page of a component's slot may be damaged.
     pub(crate) fn has_suspect_slot(&self, member: u8, slots: u32) -> bool {
         let is_slot = |(of, page): &&(u8, u32)| *of == member && *page < slots;
@@ -121,6 +134,7 @@ impl Recovery {
     /// A member is out of service: nothing is said of its pages.
     pub(crate) fn forget_suspects(&mut self, member: u8) {
         self.damaged.retain(|(of, _)| *of != member);
+        self.chunk_suspects.retain(|(of, ..)| *of != member);
         self.suspects.retain(|(of, _)| *of != member);
     }
 

@@ -81,6 +81,12 @@ pub enum Rule {
     CountFinishedPages,
     /// A page that changes while a checkpoint is to write it is written as it was (note 0044).
     WriteAsItWas,
+    /// A page that is lost, and of which nobody knows what it told, is known as lost to later starts, too (note 0044).
+    KeepLostPages,
+    /// A part is taken back before anything is destaged to it that came behind the rollback (note 0044).
+    RollBackFirst,
+    /// A part that was taken back is not again after a crash (note 0044).
+    RollBackOnce,
     /// What was written before a snapshot is kept apart from what comes behind it (note 0044).
     KeepSegments,
     /// Promoted blocks whose content was changed by a later record of the log are written again (`held.rs`).
@@ -89,7 +95,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 41] = [
+    pub const ALL: [Rule; 44] = [
         Rule::AcknowledgeOnlyStable,
         Rule::FreeLogAfterDescriptors,
         Rule::FlushBeforePages,
@@ -131,5 +137,8 @@ impl Rule {
         Rule::CountFinishedPages,
         Rule::WriteAsItWas,
         Rule::KeepSegments,
+        Rule::KeepLostPages,
+        Rule::RollBackFirst,
+        Rule::RollBackOnce,
     ];
 }

@@ -2,6 +2,7 @@
 
 use crate::compute::ComputeId;
 use crate::format::batch::ExtentLocation;
+use crate::format::map::Entry;
 use crate::format::page::Descriptor;
 use crate::share::Share;
 use crate::unreadable::BadBlocks;
@@ -22,13 +23,48 @@ pub(crate) struct ExtentRead {
     pub(crate) is_retry: bool,
 }
 
-/// An extent that was read, while its checksums are computed.
+/// A frame that a map page (snapshot 0) or a delta page names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NamedFrame {
+    pub(crate) snapshot: u32,
+    pub(crate) block: u8,
+    pub(crate) entry: Entry,
+}
+
+/// Frames side by side that are read, of those that one page names.
+#[derive(Debug)]
+pub(crate) struct FramesRead {
+    pub(crate) page: u32,
+    pub(crate) frames: Vec<NamedFrame>,
+    /// The others that are left to read; those with the least places last.
+    pub(crate) left: Vec<NamedFrame>,
+    /// Whether some did not match before.
+    pub(crate) is_retry: bool,
+}
+
+/// What was read at rest.
+#[derive(Debug)]
+pub(crate) enum Scrubbed {
+    Extent(ExtentRead),
+    Frames(FramesRead),
+}
+
+/// What blocks in the log are of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ScrubbedLog {
+    /// The extent at the cursor.
+    Extent,
+    /// A part, by component key and number, that is in no extent.
+    Part((u32, u32)),
+}
+
+/// What was read, while its checksums are computed.
 #[derive(Debug)]
 pub(crate) struct Verification {
     pub(crate) id: ComputeId,
     /// The device that it was read from: another one may have its index when the result comes.
     pub(crate) device: DeviceId,
-    pub(crate) read: ExtentRead,
+    pub(crate) read: Scrubbed,
     pub(crate) buffer: Buffer,
     pub(crate) unreadable: BadBlocks,
 }
@@ -42,12 +78,14 @@ pub(crate) enum Step {
     Page,
     /// Reads the extent at the cursor.
     Extent(ExtentRead),
-    /// Waits for the checksums of the extent at the cursor.
+    /// Reads frames that a page names.
+    Frames(FramesRead),
+    /// Waits for the checksums of the extent at the cursor, or of frames.
     Verifying(Verification),
     /// Reads both copies of a table page.
     TablePage { page: u32, version: u64 },
-    /// Reads the last of the queue, a block of the extent at the cursor that stands in the log.
-    Log { queue: Vec<LogBlock>, is_retry: bool },
+    /// Reads the last of the queue, a block that stands in the log.
+    Log { of: ScrubbedLog, queue: Vec<LogBlock>, is_retry: bool },
 }
 
 /// A block in the log.
@@ -63,7 +101,10 @@ pub(crate) struct LogBlock {
 pub(crate) struct Scrub {
     step: Step,
     member: u8,
+    /// The extent; behind the last one come the pages of chunks, and then parts.
     extent: u32,
+    /// Behind those: the part that was looked at last, by component key and number.
+    part: Option<(u32, u32)>,
     /// The next component page of the member to look at.
     slot: u32,
     /// Whether a page is to be written again although nothing else asks for a checkpoint.
@@ -84,6 +125,7 @@ impl Scrub {
             step: Step::Idle,
             member: 0,
             extent: 0,
+            part: None,
             slot: 0,
             wants_checkpoint: false,
             has_checked_page: false,
@@ -121,7 +163,17 @@ impl Scrub {
 
     /// The cursor goes to the next member.
     pub(crate) fn next_member(&mut self) {
-        (self.member, self.extent, self.slot) = (self.member + 1, 0, 0);
+        (self.member, self.extent, self.part, self.slot) = (self.member + 1, 0, None, 0);
+    }
+
+    /// The part that was looked at last, of those that are in no extent.
+    pub(crate) fn part(&self) -> Option<(u32, u32)> {
+        self.part
+    }
+
+    /// That part is looked at.
+    pub(crate) fn go_to_part(&mut self, part: (u32, u32)) {
+        self.part = Some(part);
     }
 
     /// The component page of the member to look at next, of so many; the cursor goes past it.

@@ -84,9 +84,9 @@ impl Space {
         Some(SpacePromise(()))
     }
 
-    /// Extents that are free, not promised, and that nothing promised may need, set aside or not.
-    pub(crate) fn available(&self) -> u64 {
-        u64::from(self.free.count().saturating_sub(self.promised + self.spoken_for))
+    /// Whether so many extents are free beside those that writes were promised.
+    pub(crate) fn covers(&self, extents: u32) -> bool {
+        self.free.count().saturating_sub(self.promised) >= extents
     }
 
     /// Extents that promises of frames and pages may need.

@@ -337,6 +337,11 @@ impl Table {
         self.chunks.get(number as usize).copied().flatten()
     }
 
+    /// A page that is in memory, without a claim to be kept there.
+    pub(crate) fn peek(&self, page: u32) -> Option<&Content> {
+        Some(&self.pages[page as usize].as_ref()?.content)
+    }
+
     /// A delta page that is in memory, without a claim to be kept there.
     pub(crate) fn peek_delta(&self, page: u32) -> Option<&DeltaPage> {
         match &self.pages[page as usize].as_ref()?.content {
@@ -403,6 +408,11 @@ impl Table {
     /// A map or delta page is about that part.
     pub(crate) fn name(&mut self, page: u32, part: (ComponentId, u32)) {
         self.names.insert(page, part);
+    }
+
+    /// A page is about no part any more: gives the one that it was about.
+    pub(crate) fn take_name(&mut self, page: u32) -> Option<(ComponentId, u32)> {
+        self.names.remove(&page)
     }
 
     /// The component and part of a map or delta page.

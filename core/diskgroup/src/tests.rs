@@ -4,11 +4,13 @@
 mod computing;
 mod headers;
 mod holding;
+mod mapped;
 
 use crate::format::anchor::{Anchor, anchor_offset};
 use crate::format::batch::Origin;
 use crate::format::page::ComponentRecord;
 use crate::format::superblock::{Geometry, Superblock};
+use crate::format::{FORMAT_PLAIN, FORMAT_VERSION};
 use crate::leaving::Lost;
 use crate::{
     Completion, ComponentKey, ComputeId, Event, Group, GroupError, Input, Io, IoFailure, Op, Output, Rule,
@@ -23,11 +25,15 @@ const LOG_SIZE: u64 = 16 * MIB;
 const SIZES: [u64; 2] = [LOG_SIZE + 8 * MIB, 40 * MIB];
 
 fn superblock(index: usize) -> Superblock {
+    superblock_of(index, FORMAT_PLAIN)
+}
+
+fn superblock_of(index: usize, format: u32) -> Superblock {
     let mut members = [DeviceId(0); 8];
     (members[0], members[1]) = (DeviceId(1), DeviceId(2));
     let log_size = (index == 0).then_some(LOG_SIZE);
     Superblock {
-        format: crate::format::FORMAT_PLAIN,
+        format,
         revision: 1,
         cluster: ClusterId(1),
         host: HostId(1),
@@ -43,6 +49,7 @@ fn superblock(index: usize) -> Superblock {
 
 /// A group whose device requests are carried out at once, on memory, but for writes of whole extents: these are held.
 struct Bench {
+    format: u32,
     group: Group,
     pool: Pool,
     devices: [Vec<u8>; 2],
@@ -77,27 +84,52 @@ impl Bench {
         Bench::start(devices, settings, bad, false)
     }
 
+    /// A group of the format with a map of blocks. Nothing of it is held.
+    fn mapped(devices: [Vec<u8>; 2]) -> Bench {
+        Bench::start_of(FORMAT_VERSION, devices, Settings::default(), (BTreeSet::new(), false))
+    }
+
     fn start(
         devices: [Vec<u8>; 2],
         settings: Settings,
         bad: BTreeSet<(u8, u64)>,
         holds_computing: bool,
     ) -> Bench {
+        Bench::start_of(FORMAT_PLAIN, devices, settings, (bad, holds_computing))
+    }
+
+    fn start_of(
+        format: u32,
+        devices: [Vec<u8>; 2],
+        settings: Settings,
+        (bad, holds_computing): (BTreeSet<(u8, u64)>, bool),
+    ) -> Bench {
         let pool = Pool::new(64 << 20);
         let mut out = Vec::new();
-        let superblocks = vec![superblock(0), superblock(1)];
+        let superblocks = vec![superblock_of(0, format), superblock_of(1, format)];
         let group = Group::open(superblocks, settings, pool.clone(), Instant(1), &mut out);
         let (held, events, done) = (Vec::new(), Vec::new(), BTreeMap::new());
         let computing = Vec::new();
-        let mut bench =
-            Bench { group, pool, devices, now: 1, held, bad, computing, holds_computing, events, done };
+        let mut bench = Bench {
+            format,
+            group,
+            pool,
+            devices,
+            now: 1,
+            held,
+            bad,
+            computing,
+            holds_computing,
+            events,
+            done,
+        };
         bench.settle(out);
         bench
     }
 
     /// The process ends, and begins again with what the devices hold.
     fn restart(self) -> Bench {
-        Bench::open(self.devices)
+        Bench::start_of(self.format, self.devices, Settings::default(), (BTreeSet::new(), false))
     }
 
     /// Carries device requests out until nothing is left to do but what is held.
@@ -149,7 +181,8 @@ impl Bench {
                 Some((io, Ok(())))
             }
             Output::Write { io, member: 1, buffers, .. }
-                if buffers.iter().map(|one| one.len() as u64).sum::<u64>() == EXTENT_SIZE =>
+                if self.format == FORMAT_PLAIN
+                    && buffers.iter().map(|one| one.len() as u64).sum::<u64>() == EXTENT_SIZE =>
             {
                 self.held.push(io);
                 None

@@ -19,6 +19,7 @@ pub(crate) enum Work {
     Trim { change: Change, count: u16 },
     Order { target: Target, order: Order, ranges: LayerRanges },
     Snapshot { change: Change, number: u32 },
+    Rollback { change: Change, number: u32 },
 }
 
 /// What becomes of held blocks.
@@ -89,7 +90,8 @@ impl Work {
         match *self {
             Work::Write { change: Change { op, component, part, .. }, .. }
             | Work::Trim { change: Change { op, component, part, .. }, .. }
-            | Work::Snapshot { change: Change { op, component, part, .. }, .. } => {
+            | Work::Snapshot { change: Change { op, component, part, .. }, .. }
+            | Work::Rollback { change: Change { op, component, part, .. }, .. } => {
                 Target { op, component, part }
             }
             Work::Order { target, .. } => target,

@@ -490,7 +490,7 @@ impl Engine {
                 tracing::error!("the log device {path} failed, and with it its disk group: {why}");
                 self.look_for_lost();
             }
-            GroupEvent::BlockDamaged { member, component, part, block } => {
+            GroupEvent::BlockDamaged { member, component, part, block, .. } => {
                 let path = self.path_of(group, *member);
                 let at = u64::from(*part) * (1 << 20) + u64::from(*block) * 4096;
                 tracing::error!(

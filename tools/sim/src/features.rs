@@ -17,7 +17,14 @@ const BAD_SECTORS: u64 = 0x0bad_5ec7_0000;
 const HOLDING: u64 = 0x0401_d1e5_0000;
 /// See `HELD_BACK`.
 const SNAPSHOTS: u64 = 0x54a9_5807_0000;
+/// See `HELD_BACK`.
 const ZEROES: u64 = 0x02e4_0e5b_0000;
+/// See `HELD_BACK`.
+const RESTLESS: u64 = 0x0e57_1e55_0000;
+/// Hosts crash often in one of so many seeds.
+const RESTLESS_SEEDS: u64 = 8;
+/// Components have snapshots in one of so many seeds.
+const SNAPSHOT_SEEDS: u64 = 3;
 /// Layers hold blocks in one of so many seeds.
 const HOLDING_SEEDS: u64 = 5;
 
@@ -43,6 +50,8 @@ pub struct Features {
     pub snapshots: bool,
     /// Some of what is written are zeroes.
     pub zeroes: bool,
+    /// The host crashes often, and soon after checkpoints.
+    pub restless: bool,
 }
 
 /// Where features take their choices from while a run goes on.
@@ -53,6 +62,7 @@ pub(crate) struct Streams {
     pub(crate) holding: Random,
     pub(crate) snapshots: Random,
     pub(crate) zeroes: Random,
+    pub(crate) restless: Random,
 }
 
 impl Features {
@@ -66,6 +76,7 @@ impl Features {
         let (busy, computing) = computing::draw(seed);
         let mut holding = Random::new(seed ^ HOLDING);
         let snapshots = Random::new(seed ^ SNAPSHOTS);
+        let mut restless = Random::new(seed ^ RESTLESS);
         let mut zeroes = Random::new(seed ^ ZEROES);
         let features = Features {
             held_back: Random::new(seed ^ HELD_BACK).chance(1, 4),
@@ -74,19 +85,30 @@ impl Features {
             renewals: true,
             busy,
             holding: holding.chance(1, HOLDING_SEEDS),
-            // By name alone, until all that it meets with the other features is understood.
-            snapshots: false,
+            snapshots: Random::new(seed ^ SNAPSHOTS ^ 1).chance(1, SNAPSHOT_SEEDS),
             zeroes: zeroes.chance(1, 4),
+            restless: restless.chance(1, RESTLESS_SEEDS),
         };
+        // Bad sectors beside so many crashes may leave nobody to tell where the log ends.
+        let features = Features { restless: features.restless && !features.bad_sectors, ..features };
         let renewals = Random::new(seed ^ RENEWALS);
-        (features, Streams { bad_sectors, renewals, computing, holding, snapshots, zeroes })
+        (features, Streams { bad_sectors, renewals, computing, holding, snapshots, zeroes, restless })
     }
 }
 
 impl fmt::Display for Features {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Features { held_back, bad_sectors, bad_pages, renewals, busy, holding, snapshots, zeroes } =
-            *self;
+        let Features {
+            held_back,
+            bad_sectors,
+            bad_pages,
+            renewals,
+            busy,
+            holding,
+            snapshots,
+            zeroes,
+            restless,
+        } = *self;
         let all = [
             ("held-back", held_back),
             ("bad-sectors", bad_sectors),
@@ -96,6 +118,7 @@ impl fmt::Display for Features {
             ("holding", holding),
             ("snapshots", snapshots),
             ("zeroes", zeroes),
+            ("restless", restless),
         ];
         let names: Vec<&str> = all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect();
         match names.is_empty() {
@@ -121,6 +144,7 @@ impl FromStr for Features {
                 "holding" => features.holding = true,
                 "snapshots" => features.snapshots = true,
                 "zeroes" => features.zeroes = true,
+                "restless" => features.restless = true,
                 other => return Err(format!("one host has no feature `{other}`")),
             }
         }

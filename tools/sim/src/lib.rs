@@ -3,6 +3,7 @@
 //!
 //! One seed decides everything: devices, load, latencies, faults. The same seed gives the same trace, bit for bit.
 
+mod bad_sectors;
 pub mod campaign;
 pub mod cluster;
 mod computing;

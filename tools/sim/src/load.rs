@@ -20,6 +20,7 @@ impl World {
         }
         let number = live[self.random.below(live.len() as u64) as usize];
         match self.random.below(100) {
+            0..68 | 99 if self.snapshots.is_quiet(number) => {}
             0..55 => self.begin_write(number),
             55..68 => self.begin_trim(number),
             68..94 => self.begin_read(number),

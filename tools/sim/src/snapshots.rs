@@ -12,8 +12,8 @@ use diskgroup::format::{FORMAT_PLAIN, FORMAT_VERSION};
 use diskgroup::{Completion, GroupError, Input, Origin};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most snapshots of a component at a time.
-const LIVING_MAX: usize = 6;
+/// Most snapshots of a component at a time, of those with even numbers and of the others.
+const LIVING_MAX: [usize; 2] = [6, 1];
 
 /// What is known of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,23 +36,44 @@ struct View {
 #[derive(Debug)]
 pub(crate) struct Snapshots {
     random: Random,
+    /// A component that is to be rolled back to its newest snapshot, once no change of it is under way; none begins meanwhile.
+    quiet: Option<u32>,
     /// By component and number.
     views: BTreeMap<(u32, u32), View>,
     /// The greatest number of each component.
     last_numbers: BTreeMap<u32, u32>,
     /// Reads of blocks of views, and of these the ones of a part that differs from the live one.
     pub(crate) read_blocks: u64,
+    /// Rollbacks that were answered.
+    pub(crate) rolled_back: u64,
 }
 
 impl Snapshots {
     pub(crate) fn new(random: Random) -> Snapshots {
-        Snapshots { random, views: BTreeMap::new(), last_numbers: BTreeMap::new(), read_blocks: 0 }
+        Snapshots {
+            random,
+            quiet: None,
+            views: BTreeMap::new(),
+            last_numbers: BTreeMap::new(),
+            read_blocks: 0,
+            rolled_back: 0,
+        }
     }
 
     /// A component is gone.
     pub(crate) fn forget_component(&mut self, component: u32) {
         self.views.retain(|(of, _), _| *of != component);
         self.last_numbers.remove(&component);
+    }
+
+    /// Whether changes of a component are kept back.
+    pub(crate) fn is_quiet(&self, component: u32) -> bool {
+        self.quiet == Some(component)
+    }
+
+    /// The host crashed: nothing is kept back.
+    pub(crate) fn crashed(&mut self) {
+        self.quiet = None;
     }
 
     fn of(&self, component: u32) -> Vec<u32> {
@@ -65,16 +86,33 @@ impl Snapshots {
 /// An operation on a snapshot.
 #[derive(Debug)]
 pub(crate) enum OnSnapshot {
-    Make { component: u32, number: u32 },
-    Drop { component: u32, number: u32 },
-    Read { number: u32, first: Key, count: u16 },
+    Make {
+        component: u32,
+        number: u32,
+    },
+    Drop {
+        component: u32,
+        number: u32,
+    },
+    Read {
+        number: u32,
+        first: Key,
+        count: u16,
+    },
+    /// A rollback, with the blocks that it changes.
+    RollBack {
+        component: u32,
+        keys: Vec<Key>,
+    },
 }
 
 impl OnSnapshot {
     /// The component.
     pub(crate) fn component(&self) -> u32 {
         match self {
-            OnSnapshot::Make { component, .. } | OnSnapshot::Drop { component, .. } => *component,
+            OnSnapshot::Make { component, .. }
+            | OnSnapshot::Drop { component, .. }
+            | OnSnapshot::RollBack { component, .. } => *component,
             OnSnapshot::Read { first, .. } => first.0,
         }
     }
@@ -97,7 +135,16 @@ impl World {
 
     /// Begins an operation on a snapshot. False if another one is to begin.
     pub(crate) fn begin_on_snapshot(&mut self) -> bool {
-        if !self.has_snapshots() || !self.snapshots.random.chance(1, 8) {
+        if !self.has_snapshots() {
+            return false;
+        }
+        if let Some(component) = self.snapshots.quiet
+            && !self.is_changing(component)
+        {
+            self.snapshots.quiet = None;
+            return self.roll_back(component);
+        }
+        if !self.snapshots.random.chance(1, 8) {
             return false;
         }
         let live: Vec<u32> = self
@@ -111,13 +158,24 @@ impl World {
         }
         let component = live[self.snapshots.random.below(live.len() as u64) as usize];
         let there = self.snapshots.of(component);
+        if self.snapshots.is_quiet(component) {
+            return false;
+        }
         match self.snapshots.random.below(8) {
-            0..2 if there.len() < LIVING_MAX => self.make_snapshot(component),
+            0..2 if there.len() < LIVING_MAX[component as usize % 2] => self.make_snapshot(component),
+            // With few of them there are times without any.
+            2 | 3 if !there.is_empty() && component % 2 == 1 => {
+                self.drop_snapshot(component, there[0]);
+            }
             2 if !there.is_empty() => {
                 let number = there[self.snapshots.random.below(there.len() as u64) as usize];
                 self.drop_snapshot(component, number);
             }
             _ if there.is_empty() => return false,
+            4 if self.snapshots.quiet.is_none() && self.snapshots.random.chance(1, 2) => {
+                self.snapshots.quiet = Some(component);
+                return false;
+            }
             _ => {
                 let number = there[self.snapshots.random.below(there.len() as u64) as usize];
                 let parts = u64::from(self.components[&component].parts);
@@ -146,6 +204,46 @@ impl World {
         let tag = tag_of(id);
         let operation = Operation::OnSnapshot(OnSnapshot::Make { component, number }, Some(id));
         self.submit(operation, |op| Input::Snapshot { op, component: key, number, id, tag });
+    }
+
+    /// Whether any change of a component is under way.
+    fn is_changing(&self, component: u32) -> bool {
+        self.operations.values().any(|operation| match operation {
+            Operation::Write { keys, .. } => keys[0].0 == component,
+            Operation::Delete { component: of } => *of == component,
+            Operation::OnSnapshot(OnSnapshot::Read { .. }, _) => false,
+            Operation::OnSnapshot(operation, _) => operation.component() == component,
+            Operation::Read { .. } | Operation::Changed { .. } => false,
+            Operation::Create { .. } | Operation::Holding(_) => false,
+        })
+    }
+
+    /// Rolls a component back to its newest snapshot, if it is known what each block is in it.
+    fn roll_back(&mut self, component: u32) -> bool {
+        let Some(key) = self.components.get(&component).and_then(|one| one.key) else { return false };
+        let Some(number) = self.snapshots.of(component).last().copied() else { return false };
+        let is_newest =
+            self.snapshots.views.range((component, number + 1)..(component + 1, 0)).next().is_none();
+        let view = &self.snapshots.views[&(component, number)];
+        let zeroes = BTreeSet::from([0]);
+        let mut changes: Vec<(Key, Value)> = Vec::new();
+        for (place, values) in self.model.possible(component) {
+            let then = view.blocks.get(&place).unwrap_or(&zeroes);
+            let (Some(value), 1, 1) = (then.first(), then.len(), values.len()) else { return false };
+            if !values.contains(value) {
+                changes.push(((component, place.0, place.1), *value));
+            }
+        }
+        if !is_newest {
+            return false; // One that is on its way, or was when the host crashed, may be there.
+        }
+        changes.iter().for_each(|(key, value)| self.model.begin(*key, *value));
+        let id = self.next_id();
+        self.ledger.begin_mark(self.components[&component].id, id);
+        let (keys, tag) = (changes.into_iter().map(|(key, _)| key).collect(), tag_of(id));
+        let operation = Operation::OnSnapshot(OnSnapshot::RollBack { component, keys }, Some(id));
+        self.submit(operation, |op| Input::Rollback { op, component: key, number, id, tag });
+        true
     }
 
     fn drop_snapshot(&mut self, component: u32, number: u32) {
@@ -185,6 +283,12 @@ impl World {
             (Some(id), Err(error)) if *error != GroupError::DeviceLost => self.ledger.refuse(component, id),
             (_, _) => {}
         }
+        if let (OnSnapshot::RollBack { keys, .. }, Some(id), Ok(_)) = (operation, id, &result) {
+            for (_, part, block) in keys {
+                let blocks = *block..*block + 1;
+                self.ledger.end(component, id, Origin::Guest(tag_of(id)), (*part, blocks));
+            }
+        }
         match result {
             Ok(Completion::Data(pieces, _)) => self.on_snapshot_done(operation, Some(&pieces)),
             Ok(_) => self.on_snapshot_done(operation, None),
@@ -202,6 +306,10 @@ impl World {
             }
             (OnSnapshot::Drop { component, number }, None) => {
                 self.snapshots.views.remove(&(*component, *number));
+            }
+            (OnSnapshot::RollBack { keys, .. }, None) => {
+                keys.iter().for_each(|key| self.model.acknowledge(*key));
+                self.snapshots.rolled_back += 1;
             }
             (OnSnapshot::Read { number, first, count }, Some(pieces)) => {
                 if let Err(why) = self.check_view(*number, *first, *count, pieces) {
@@ -243,7 +351,19 @@ impl World {
             let view = self.snapshots.views.get(&(component, *number));
             view.is_none_or(|view| view.standing != Standing::There)
         };
+        let key = self.components.get(&component).and_then(|one| one.key);
+        let group = self.group.as_ref().expect("a group is open");
+        let is_rolling_back = key.is_some_and(|key| group.is_rolling_back(key));
         match (operation, error) {
+            (OnSnapshot::RollBack { keys, .. }, error) if error != GroupError::DeviceLost => {
+                keys.iter().for_each(|key| self.model.refuse(*key));
+                if error != GroupError::SnapshotRefused || !is_rolling_back {
+                    self.check_error(component, error);
+                }
+            }
+            (OnSnapshot::Make { number, .. }, GroupError::SnapshotRefused) if is_rolling_back => {
+                self.snapshots.views.remove(&(component, *number));
+            }
             (OnSnapshot::Read { number, .. }, GroupError::NoSnapshot) if is_gone(number) => {}
             (OnSnapshot::Make { number, .. }, error) if error != GroupError::DeviceLost => {
                 self.snapshots.views.remove(&(component, *number));
@@ -255,6 +375,7 @@ impl World {
 
     /// After opening: a snapshot that was made is there, one that was deleted is not, and what was under way happened or not.
     pub(crate) fn find_snapshots(&mut self) {
+        let may_lose_pages = self.may_lose_pages();
         let group = self.group.as_ref().expect("a group is open");
         let mut gone = Vec::new();
         let mut wrong = None;
@@ -268,7 +389,7 @@ impl World {
             match (view.standing, is_there) {
                 (_, true) => view.standing = Standing::There,
                 (Standing::Coming | Standing::Going, false) => gone.push((*component, *number)),
-                (Standing::There, false) if self.has_rot => gone.push((*component, *number)),
+                (Standing::There, false) if may_lose_pages => gone.push((*component, *number)),
                 (Standing::There, false) => {
                     wrong = Some(format!("snapshot {number} of component {component} is lost"));
                 }
@@ -299,7 +420,7 @@ impl World {
         }
         let group = self.group.as_ref().expect("a group is open");
         match group.frames_agree() {
-            Some(false) if !self.has_rot && !self.has_bad_sectors() => {
+            Some(false) if !self.may_lose_pages() => {
                 Err("frames are used that no page names, or named and not used".to_owned())
             }
             Some(_) | None => Ok(()),

@@ -16,8 +16,6 @@ use base::request::Piece;
 use base::units::BLOCK_SIZE;
 use base::{ComponentId, DeviceId, Instant, Pool, Random};
 use diskgroup::format::FORMAT_VERSION;
-use diskgroup::format::anchor::anchor_offset;
-use diskgroup::format::batch::HEADER_BLOCKS_MAX;
 use diskgroup::format::superblock::Superblock;
 use diskgroup::{
     Completion, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Op, Origin, Output, Rule,
@@ -46,6 +44,8 @@ pub struct Summary {
     pub no_space: u64,
     /// Devices that were away until the log needed the space of what it kept for them.
     pub given_up: u64,
+    /// Components that were rolled back to a snapshot.
+    pub rolled_back: u64,
     /// Checkpoints in all lives of the group.
     pub checkpoints: u64,
     /// Works of the processor that ended.
@@ -118,6 +118,8 @@ pub struct World {
     pub(crate) holdings: Holdings,
     pub(crate) snapshots: Snapshots,
     pub(crate) zeroes: Zeroes,
+    /// When a host that crashes often does, and the checkpoints that it had seen last.
+    restless: (Random, u64),
     pub(crate) components: BTreeMap<u32, Component>,
     pub(crate) next_component: u32,
     pub(crate) operations: BTreeMap<u64, Operation>,
@@ -127,13 +129,13 @@ pub struct World {
     pub(crate) is_open: bool,
     pub(crate) has_rot: bool,
     /// Where bad sectors come from, and how many there were.
-    bad_sectors: Random,
+    pub(crate) bad_sectors: Random,
     /// When dead devices are replaced, and the place of one that is leaving.
     pub(crate) renewals: Random,
     pub(crate) renewing: Option<u8>,
     /// The step at which the host crashes, soon after a device was replaced.
     pub(crate) crash_due: Option<u64>,
-    bad_sector_count: usize,
+    pub(crate) bad_sector_count: usize,
     /// Blocks that were answered as damaged when they were read alone.
     pub(crate) damaged_alone: BTreeSet<Key>,
     /// Where the newest batch stands that is stable.
@@ -188,9 +190,8 @@ impl World {
         let (mut superblocks, devices) =
             format_devices(&mut random, capacity_count, extents, log_size, DeviceId(1));
         let mut snapshots = streams.snapshots;
-        if features.snapshots && snapshots.chance(2, 3) {
-            superblocks.iter_mut().for_each(|one| one.format = FORMAT_VERSION);
-        }
+        let is_mapped = features.snapshots && snapshots.chance(2, 3);
+        superblocks.iter_mut().filter(|_| is_mapped).for_each(|one| one.format = FORMAT_VERSION);
         let settings = Settings {
             table_bytes_max: if random.chance(1, 2) { 0 } else { 64 << 20 },
             retained_bytes_max: if random.chance(1, 2) { 0 } else { 2 << 20 },
@@ -215,6 +216,7 @@ impl World {
             holdings: Holdings::new(streams.holding),
             snapshots: Snapshots::new(snapshots),
             zeroes: Zeroes::without_impostors(features.zeroes.then_some(streams.zeroes)),
+            restless: (streams.restless, 0),
             components: BTreeMap::new(),
             next_component: 1,
             operations: BTreeMap::new(),
@@ -255,7 +257,10 @@ impl World {
     /// # Errors
     /// What the oracle found.
     pub fn run(mut self, steps: u64) -> Result<Summary, String> {
-        let lives = if self.crash_at.is_some() { 2 } else { self.random.range(2..6) };
+        let mut lives = if self.crash_at.is_some() { 2 } else { self.random.range(2..6) };
+        if self.features.restless && self.crash_at.is_none() {
+            lives *= 3;
+        }
         for life in 0..lives {
             self.open();
             let is_last = life + 1 == lives;
@@ -263,6 +268,7 @@ impl World {
                 Some(at) if life == 0 => at,
                 Some(_) => u64::MAX,
                 None if is_last => u64::MAX,
+                None if self.features.restless => self.restless.0.below(steps / 2) + 1,
                 None => self.random.below(steps) + 1,
             };
             let was_cut = self.live(steps.min(crash_at), crash_at <= steps)?;
@@ -277,7 +283,8 @@ impl World {
                 self.crash();
             }
         }
-        Ok(Summary { bad_sectors: self.bad_sector_count as u64, ..self.summary })
+        let (bad_sectors, rolled_back) = (self.bad_sector_count as u64, self.snapshots.rolled_back);
+        Ok(Summary { bad_sectors, rolled_back, ..self.summary })
     }
 
     pub(crate) fn note(&mut self, what: &str, value: u64) {
@@ -564,11 +571,22 @@ impl World {
             self.maybe_fault();
             self.renew();
             self.after_step()?;
+            self.tire();
             if ends_in_crash && self.crash_due.take_if(|due| *due <= self.summary.steps).is_some() {
                 return Ok(true);
             }
         }
         Ok(ends_in_crash)
+    }
+
+    /// A host that crashes often does so within some steps of the end of a checkpoint.
+    fn tire(&mut self) {
+        let Some(group) = self.group.as_ref().filter(|_| self.features.restless) else { return };
+        let checkpoints = group.state().counters.checkpoints;
+        if std::mem::replace(&mut self.restless.1, checkpoints) < checkpoints && self.restless.0.chance(1, 3)
+        {
+            self.crash_due = Some(self.summary.steps + self.restless.0.below(40));
+        }
     }
 
     fn after_step(&mut self) -> Result<(), String> {
@@ -670,60 +688,6 @@ impl World {
         }
     }
 
-    /// A block of a device fails reads from now on. In the log none within reach of another: a header and its copy would be
-    /// gone, what they said nobody knows, and the group stays closed. Nor both copies of the
-    /// anchor, one of which may be torn while it is written.
-    fn spoil_block(&mut self) {
-        let place = self.bad_sectors.below(self.devices.len() as u64) as usize;
-        let geometry = self.superblocks[place].geometry;
-        let extents = geometry.extents.offset..geometry.extents.end();
-        let log = geometry.log.offset..geometry.log.end();
-        let range = match self.bad_sectors.below(8) {
-            0 if place == 0 => anchor_offset(0)..anchor_offset(1) + BLOCK_SIZE,
-            1..=3 if place == 0 => log.clone(),
-            4 if self.features.bad_pages => geometry.table.offset..geometry.table.end(),
-            _ => extents,
-        };
-        let is_anchor = range.start == anchor_offset(0);
-        let device = &self.devices[place];
-        let mut candidates = device.readable_blocks(range.clone());
-        candidates.retain(|number| {
-            let reach = number.saturating_sub(HEADER_BLOCKS_MAX)..number + HEADER_BLOCKS_MAX;
-            !log.contains(&(number * BLOCK_SIZE)) || !device.is_any_unreadable(reach)
-        });
-        let is_last_anchor = is_anchor
-            && (device.is_unreadable(range.start, 2 * BLOCK_SIZE as usize)
-                || device.is_being_written(&range));
-        if candidates.is_empty() || is_last_anchor {
-            return;
-        }
-        let number = candidates[self.bad_sectors.below(candidates.len() as u64) as usize];
-        self.devices[place].spoil(number);
-        self.bad_sector_count += 1;
-        self.note("bad sector", number * BLOCK_SIZE);
-    }
-
-    pub(crate) fn has_bad_sectors(&self) -> bool {
-        self.bad_sector_count > 0
-    }
-
-    fn has_bad_pages(&self) -> bool {
-        self.features.bad_pages && self.bad_sector_count > 0
-    }
-
-    fn may_lose_pages(&self) -> bool {
-        self.has_rot || self.has_bad_pages()
-    }
-
-    /// One bad sector damages one block, unless it is of a page.
-    fn check_damage(&self) -> Result<(), String> {
-        let (damaged, bad) = (self.damaged_alone.len(), self.bad_sector_count);
-        match self.may_lose_pages() || damaged <= bad {
-            true => Ok(()),
-            false => Err(format!("{damaged} blocks are damaged by {bad} bad sectors")),
-        }
-    }
-
     fn crash(&mut self) {
         self.convert();
         self.note("crash", self.summary.crashes);
@@ -737,6 +701,7 @@ impl World {
         self.devices.iter_mut().for_each(|device| device.crash(&mut random));
         self.model.crash();
         self.crash_holdings();
+        self.snapshots.crashed();
         self.epoch += 1;
         self.sequence = 0;
         self.is_open = false;

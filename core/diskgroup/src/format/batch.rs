@@ -7,6 +7,8 @@
 //! and a checksum of its own, so that one bad sector does not take away what the batch was (docs/design/0025). A program that
 //! knows nothing of copies takes it for padding; headers of such a program have none.
 
+mod mapped;
+
 use super::id::{read_id, write_id};
 use super::layer::{LayerBlocks, check_range, layered, part_and_held_layer, part_and_layer};
 use super::page::ComponentRecord;
@@ -244,6 +246,22 @@ pub enum Record {
         tag: RequestTag,
     },
     /// A snapshot is not seen any more: what it alone needs is freed from now on.
+    /// What came behind the newest snapshot of a component is void.
+    Rollback {
+        /// The member of the group.
+        member: u8,
+        /// The component.
+        component: ComponentId,
+        /// The snapshot's number.
+        number: u32,
+        /// The id of the change.
+        id: WriteId,
+        /// The guest's request.
+        tag: RequestTag,
+        /// The log position of the batch with the snapshot's record.
+        since: u64,
+    },
+    /// A snapshot is gone.
     SnapshotGone {
         /// The member of the group that the component stands on.
         member: u8,
@@ -265,7 +283,7 @@ impl Record {
             Record::HoldTrim { .. } | Record::HoldDamaged { .. } => 0,
             Record::Promote(_) | Record::End(_) => 0,
             Record::Chunk { .. } | Record::PoolGone { .. } => 0,
-            Record::Snapshot { .. } | Record::SnapshotGone { .. } => 0,
+            Record::Snapshot { .. } | Record::Rollback { .. } | Record::SnapshotGone { .. } => 0,
         }
     }
 
@@ -281,7 +299,9 @@ impl Record {
             | Record::HoldDamaged { location, .. }
             | Record::Chunk { location, .. }
             | Record::PoolGone { location } => location.member,
-            Record::Snapshot { member, .. } | Record::SnapshotGone { member, .. } => *member,
+            Record::Snapshot { member, .. }
+            | Record::Rollback { member, .. }
+            | Record::SnapshotGone { member, .. } => *member,
             Record::Promote(blocks) | Record::End(blocks) => blocks.member,
             Record::Component { member, .. }
             | Record::ComponentGone { member, .. }
@@ -303,6 +323,7 @@ impl Record {
             | Record::HoldTrim { component, .. }
             | Record::HoldDamaged { component, .. }
             | Record::Snapshot { component, .. }
+            | Record::Rollback { component, .. }
             | Record::SnapshotGone { component, .. } => Some(*component),
             Record::Promote(blocks) | Record::End(blocks) => Some(blocks.component),
             Record::Component { .. } | Record::ComponentGone { .. } | Record::PageIntent { .. } => None,
@@ -324,7 +345,7 @@ impl Record {
             Record::Entry { .. } | Record::Hole { .. } => None,
             Record::Promote(_) | Record::End(_) => None,
             Record::Chunk { .. } | Record::PoolGone { .. } => Some(self.member()),
-            Record::Snapshot { .. } | Record::SnapshotGone { .. } => None,
+            Record::Snapshot { .. } | Record::Rollback { .. } | Record::SnapshotGone { .. } => None,
         }
     }
 
@@ -378,7 +399,7 @@ impl Record {
             Record::Entry { component, entry, .. } => Some((*component, *entry)),
             // Where the owner gives it no id it is no entry of the window (docs/design/0047).
             Record::Snapshot { id, .. } if *id == WriteId::default() => None,
-            Record::Snapshot { component, id, tag, .. } => {
+            Record::Snapshot { component, id, tag, .. } | Record::Rollback { component, id, tag, .. } => {
                 Some((*component, entry(*tag, *id, (0, 0), (0, 0), true)))
             }
             Record::Chunk { .. } | Record::PoolGone { .. } | Record::SnapshotGone { .. } => None,
@@ -450,28 +471,9 @@ impl Record {
             Record::Promote(blocks) => blocks.encode(13, w),
             Record::End(blocks) => blocks.encode(14, w),
             Record::Chunk { .. } | Record::PoolGone { .. } => self.encode_mapped(w),
-            Record::Snapshot { .. } | Record::SnapshotGone { .. } => self.encode_mapped(w),
-        }
-    }
-
-    /// Appends a record about mapped parts or the table's chunks (docs/design/0044).
-    fn encode_mapped(&self, w: &mut Writer) {
-        match self {
-            Record::Chunk { location: at, number } => {
-                location(w, 16, *at, 0, 0);
-                w.u32(*number);
+            Record::Snapshot { .. } | Record::Rollback { .. } | Record::SnapshotGone { .. } => {
+                self.encode_mapped(w);
             }
-            Record::Snapshot { member, component, number, id, tag } => {
-                location(w, 17, ExtentLocation { member: *member, extent: *number }, 0, 0);
-                change(w, *component, 0, *id);
-                w.u64(tag.0);
-            }
-            Record::SnapshotGone { member, component, number } => {
-                location(w, 18, ExtentLocation { member: *member, extent: *number }, 0, 0);
-                w.u64(component.0);
-            }
-            Record::PoolGone { location: at } => location(w, 19, *at, 0, 0),
-            _ => unreachable!("records about mapped parts"),
         }
     }
 
@@ -564,23 +566,9 @@ impl Record {
             13 => Record::Promote(LayerBlocks::decode(member, (a, b), r)?),
             14 => Record::End(LayerBlocks::decode(member, (a, b), r)?),
             15 => Record::decode_held(r, kind, (location, a, b), origin)?,
-            16..=19 => Record::decode_mapped(r, kind, location),
+            16..=20 => Record::decode_mapped(r, kind, location),
             _ => return Err(FormatError::Damaged("a log record of an unknown kind")),
         })
-    }
-
-    /// Reads what follows in a record about mapped parts or the table's chunks.
-    fn decode_mapped(r: &mut Reader<'_>, kind: u8, location: ExtentLocation) -> Record {
-        let (member, number) = (location.member, location.extent);
-        match kind {
-            16 => Record::Chunk { location, number: r.u32() },
-            17 => {
-                let (component, _, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
-                Record::Snapshot { member, component, number, id, tag: RequestTag(r.u64()) }
-            }
-            18 => Record::SnapshotGone { member, component: ComponentId(r.u64()), number },
-            _ => Record::PoolGone { location },
-        }
     }
 
     /// Reads what follows in a record about what a layer holds.
@@ -905,6 +893,7 @@ mod tests {
             Record::PoolGone { location },
             Record::Snapshot { member: 2, component, number: 9, id, tag: RequestTag(0x5afe) },
             Record::SnapshotGone { member: 2, component, number: 9 },
+            Record::Rollback { member: 2, component, number: 9, id, tag: RequestTag(0x5afe), since: 1 << 33 },
         ]
     }
 

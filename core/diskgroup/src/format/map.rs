@@ -23,7 +23,9 @@ pub const SNAPSHOTS_PER_PAGE: usize = 100;
 /// Most snapshots of a component, those that are being deleted among them.
 pub const SNAPSHOTS_MAX: usize = 512;
 
-const _: () = assert!(8 + 4 + 4 + 8 + REGIONS_PER_EXTENT * 12 + BLOCKS_PER_EXTENT * ENTRY_SIZE <= BODY_SIZE);
+const _: () =
+    assert!(8 + 4 + 4 + 8 + 8 + REGIONS_PER_EXTENT * 12 + BLOCKS_PER_EXTENT * ENTRY_SIZE <= BODY_SIZE);
+const _: () = assert!(DELTA_HEAD_SIZE + GROUP_HEAD_SIZE + BLOCKS_PER_EXTENT * (1 + ENTRY_SIZE) <= BODY_SIZE);
 const _: () = assert!(20 + SNAPSHOTS_PER_PAGE * SNAPSHOT_SIZE <= BODY_SIZE);
 
 /// How a block is stored.
@@ -65,6 +67,9 @@ impl Entry {
     pub const HOLE: Entry = Entry { place: 0, checksum: 0, born: 0 };
     /// A block of which nobody knows where it stands.
     pub const LOST: Entry = Entry { place: LOST, checksum: 0, born: 0 };
+
+    /// The same of a delta page that was damaged: nor is it known which older snapshots saw the block otherwise.
+    pub const LOST_PAGE: Entry = Entry { place: LOST, checksum: 0, born: u32::MAX };
 
     /// A block that is stored as it is, at that unit (512 bytes) of the device.
     pub fn plain(unit: u64, checksum: u32, born: u32) -> Entry {
@@ -163,6 +168,8 @@ pub struct MapPage {
     pub part: u32,
     /// It contains all that the log has of the part before this position.
     pub through: u64,
+    /// It contains all rollbacks of the component up to the one whose record is in the batch at this position of the log; 0: none.
+    pub rolled_back: u64,
     /// The greatest id of a write to each region.
     pub regions: [WriteId; REGIONS_PER_EXTENT],
     /// By block.
@@ -176,6 +183,7 @@ impl MapPage {
             component,
             part,
             through: 0,
+            rolled_back: 0,
             regions: [WriteId::default(); REGIONS_PER_EXTENT],
             entries: Box::new([Entry::HOLE; BLOCKS_PER_EXTENT]),
         }
@@ -200,6 +208,7 @@ impl MapPage {
         w.u32(self.part);
         w.u32(0);
         w.u64(self.through);
+        w.u64(self.rolled_back);
         self.regions.iter().for_each(|&id| write_id(w, id));
         self.entries.iter().for_each(|entry| entry.encode(w));
     }
@@ -208,7 +217,7 @@ impl MapPage {
         let mut r = Reader::new(body);
         let (component, part) = (ComponentId(r.u64()), r.u32());
         let is_clear = r.reserved(4);
-        let through = r.u64();
+        let (through, rolled_back) = (r.u64(), r.u64());
         let regions = [(); REGIONS_PER_EXTENT].map(|()| read_id(&mut r));
         let mut entries = Box::new([Entry::HOLE; BLOCKS_PER_EXTENT]);
         for entry in entries.iter_mut() {
@@ -216,7 +225,7 @@ impl MapPage {
         }
         r.finish()?;
         match is_clear && r.reserved(r.remaining()) {
-            true => Ok(MapPage { component, part, through, regions, entries }),
+            true => Ok(MapPage { component, part, through, rolled_back, regions, entries }),
             false => Err(RESERVED),
         }
     }
@@ -253,13 +262,18 @@ impl DeltaPage {
         DELTA_HEAD_SIZE + self.groups.len() * GROUP_HEAD_SIZE + entries * (1 + ENTRY_SIZE)
     }
 
+    /// Entries that fit beside those that are there, be they of a snapshot that has none there yet.
+    pub fn room(&self) -> usize {
+        BODY_SIZE.saturating_sub(self.size() + GROUP_HEAD_SIZE) / (1 + ENTRY_SIZE)
+    }
+
     /// The entry of a block in the delta of a snapshot.
     pub fn find(&self, snapshot: u32, block: u8) -> Option<Entry> {
         let group = self.groups.iter().find(|group| group.snapshot == snapshot)?;
         group.entries.binary_search_by_key(&block, |(block, _)| *block).ok().map(|at| group.entries[at].1)
     }
 
-    /// Puts an entry that is not there into the delta of a snapshot. False, and nothing is done, if the page is full.
+    /// Puts an entry that is not there, or one that is lost, into the delta of a snapshot. False, and nothing is done, if the page is full.
     pub fn put(&mut self, snapshot: u32, block: u8, entry: Entry) -> bool {
         let at = self.groups.partition_point(|group| group.snapshot < snapshot);
         let is_there = self.groups.get(at).is_some_and(|group| group.snapshot == snapshot);
@@ -272,6 +286,8 @@ impl DeltaPage {
         }
         let entries = &mut self.groups[at].entries;
         match entries.binary_search_by_key(&block, |(block, _)| *block) {
+            // The map page was lost: whether the live disk had replaced the block before is not known.
+            Ok(_) if entry.is_lost() => {}
             Ok(_) => unreachable!("a delta has a block once"),
             Err(place) => entries.insert(place, (block, entry)),
         }
@@ -425,6 +441,7 @@ mod tests {
     fn a_map_page_comes_back() {
         let mut map = MapPage::empty(ComponentId(5), 77);
         map.through = 1 << 40;
+        map.rolled_back = 77;
         map.regions[15] = id(9);
         map.entries[0] = Entry::plain(8, 0xabcd, 3);
         map.entries[17] = Entry::hole(4);

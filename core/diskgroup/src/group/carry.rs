@@ -151,7 +151,7 @@ impl Group {
         let bad = result.expect("a failed log device closes the group");
         for ((component, part), block) in self.carrying.read_done(run, buffer, &bad) {
             if let Some(component) = self.components.get(component).map(|found| found.record.id) {
-                self.note_damage(0, component, part, u16::from(block), out);
+                self.note_damage(0, (component, part, u16::from(block)), 0, out);
             }
         }
     }

@@ -40,13 +40,15 @@ impl Group {
             || self.scrub.wants_checkpoint()
             || self.leavers_want_checkpoint()
             || self.mapped_parts_want_checkpoint();
-        if !is_due || self.has_lists_due() {
+        if !is_due || self.has_lists_due() || !self.void_maps.is_empty() {
             return;
         }
         self.scrub.checkpoint_begun();
+        self.unmapped.checkpoint_begun();
         let here = BatchStart { position: self.log.tail(), number: self.log.anchor().tail_batch };
         let tail = self.destaging.take_finished().unwrap_or(here);
-        let tail = self.away_since().filter(|since| since.position < tail.position).unwrap_or(tail);
+        let stays = [self.away_since(), self.rolling_back_since()].into_iter().flatten();
+        let tail = stays.chain([tail]).min_by_key(|start| start.position).unwrap_or(tail);
         let skips_pages = !self.rules.hold(Rule::FreeLogAfterDescriptors);
         let mut pages = Vec::new();
         for index in (0..self.members.len()).filter(|_| !skips_pages) {
@@ -74,7 +76,8 @@ impl Group {
     fn hold_or_catch_up(&mut self) {
         let reached =
             self.destaging.finished().map_or(self.destaging.reached(), |finished| finished.position);
-        let reached = self.away_since().map_or(reached, |since| since.position.min(reached));
+        let stays = [self.away_since(), self.rolling_back_since()].into_iter().flatten();
+        let reached = stays.map(|since| since.position).fold(reached, u64::min);
         let gain = reached.saturating_sub(self.log.tail());
         let told = 2 * self.retold_blocks(); // Every header has its copy.
         let is_asked = !self.is_destaged_for_leavers(self.log.tail());

@@ -31,14 +31,15 @@ impl Group {
             self.dissolve_pools(index);
             let member = &self.members[index];
             let (_, promised) = self.index.promised(index);
-            let promised = promised + self.lists_due.len() as u64;
             let free = member.table.free_page_count();
-            let is_in_use = promised > 0 || self.wants_pages(index) || member.table.chunk_count() > 0;
-            // What is promised has its extent set aside; what is merely kept in reserve takes none that others may need.
+            let is_needed = self.pages_short.contains(&index) || self.lists_due_on(index) > 0;
+            let is_in_use = promised > 0 || member.table.chunk_count() > 0;
+            // Who waits for a page was promised it. What is kept in reserve takes no space that others may need: more is promised than is
+            // ever needed, so that promises alone make no chunk.
             self.refresh_space(index);
-            let is_needed = promised > u64::from(free);
-            let may_take = is_needed || self.members[index].space.unreserved() > 0;
-            let is_wanted = is_in_use && (is_needed || free < PAGES_SPARE) && may_take;
+            let is_low = is_in_use && promised.max(u64::from(PAGES_SPARE)) > u64::from(free);
+            let is_spare = is_low || self.page_seekers.contains(&index);
+            let is_wanted = is_needed || (is_spare && self.members[index].space.unreserved() > 0);
             let member = &self.members[index];
             match member.chunk {
                 Some(ChunkMaking::OnItsWay { .. }) => {}

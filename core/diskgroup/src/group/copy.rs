@@ -33,8 +33,8 @@ impl Group {
     /// written twice and read once, and a MiB of it would stand before what guests write next.
     pub(super) fn whole(&mut self, change: Change) -> Whole {
         let Change { component: key, part, id, origin, .. } = change;
-        let is_mapped = self.index.extent_of(key, part).is_some();
-        if !is_mapped || origin != Origin::Copy || !self.rules.hold(Rule::KeepReplacedId) {
+        let has_place = self.index.placement(key, part).is_some();
+        if !has_place || origin != Origin::Copy || !self.rules.hold(Rule::KeepReplacedId) {
             return Whole::At(id);
         }
         if self.index.of(key, part).is_some_and(Dirty::is_pending) {

@@ -5,8 +5,8 @@
 //! log free. How much is in flight follows the fill level; while the log has room it is held back for guests who feel it.
 
 use super::Group;
-use super::mapping::{PAGES_PER_VISIT, raise};
-use crate::destage::{Depth, Due, Item, LogRun, RestRun, Visited, Way, log_runs};
+use super::mapping::raise;
+use crate::destage::{Begun, Depth, Due, Item, LogRun, RestRun, Visited, Way, log_runs};
 use crate::format::batch::{ExtentLocation, Origin, Record};
 use crate::format::page::Descriptor;
 use crate::io::Output;
@@ -43,6 +43,7 @@ impl Group {
         if self.destaging.may_begin_round() {
             self.begin_round();
         }
+        self.pages_short.clear();
         for key in self.destaging.take_waiting() {
             self.start_destage(key, out);
         }
@@ -129,6 +130,11 @@ impl Group {
         };
         let is_ready = |key: &u32| self.index.get(*key).has_state() && !self.index.get(*key).is_destaging();
         let Some(dirty) = dirty.filter(is_ready) else { return };
+        if let Due::Part { part: (component, part), .. } = due
+            && self.components[component].record.is_deleting
+        {
+            return self.index.drop_unplaced(component, part); // It is void, and needs no space.
+        }
         self.index.begin_destage(dirty);
         let key = self.destaging.visit(due, dirty, self.index.get(dirty).generation());
         self.start_destage(key, out);
@@ -141,28 +147,35 @@ impl Group {
         if !self.members[index].is_in_service() || destage.is_stale(&self.index) {
             return self.end_destage(key, out);
         }
-        let way = self.way_of(destage.dirty());
-        let pages = self.pages_of(destage.dirty(), way);
+        let dirty = destage.dirty();
+        let way = self.way_of(dirty);
+        if let Some(page) = self.page_for_rollback(dirty, way) {
+            return self.need_page(index, page, PageWaiter::Destage(key), out);
+        }
+        let pages = self.pages_of(dirty, way);
         let member = &mut self.members[index];
         if let Some(&page) = pages.iter().find(|page| !member.table.is_ready(**page)) {
             return self.need_page(index, page, PageWaiter::Destage(key), out);
         }
         let destage = self.destaging.get(key);
-        let mapping = self.destaging.mapping_on(index);
-        if way != Way::InPlace && member.table.free_page_count() < (mapping + 1) * PAGES_PER_VISIT {
-            self.page_seekers.insert(index);
+        let items = destage.due_items(&self.index, way);
+        let wanted = match way {
+            Way::InPlace => 0,
+            Way::Mapped { born } => self.pages_wanted(destage.dirty(), born, &items),
+        };
+        let member = &mut self.members[index];
+        if wanted > 0 && member.table.free_page_count() < self.destaging.pages_of_visits(index) + wanted {
+            self.pages_short.insert(index);
             return self.destaging.wait(key);
         }
-        let items = destage.due_items(&self.index, way);
         let missing = items.iter().filter(|item| item.is_missing()).map(|item| item.position);
         let runs = log_runs(missing, self.log.blocks());
         let with_buffer = |run: LogRun| Some((run, self.own_pool.take((run.count * BLOCK_SIZE) as usize)?));
         let Some(reads) = runs.into_iter().map(with_buffer).collect::<Option<Vec<_>>>() else {
             return self.destaging.wait(key);
         };
-        self.page_seekers.remove(&index);
         pages.iter().for_each(|page| member.table.pin(*page));
-        self.destaging.begin(key, (way, pages), items, reads.len());
+        self.destaging.begin(key, Begun { way, pinned: pages, pages: wanted }, items, reads.len());
         if reads.is_empty() {
             return self.write_destage(key, out);
         }
@@ -217,9 +230,9 @@ impl Group {
         let bad = result.expect("a failed log device closes the group");
         let (damaged, is_last) = self.destaging.read_done(key, run, buffer, &bad);
         let owner = self.owner_of(self.destaging.get(key).dirty());
-        for block in damaged {
+        for block in damaged.into_iter().filter(|_| !owner.is_free()) {
             // Its descriptor gets the checksum all the same: what stands at rest is older and must not be served.
-            self.note_damage(0, owner.component, owner.part, u16::from(block), out);
+            self.note_damage(0, (owner.component, owner.part, u16::from(block)), 0, out);
         }
         if is_last {
             self.write_destage(key, out);
@@ -232,7 +245,8 @@ impl Group {
         let location = dirty.location();
         match dirty.part() {
             Some((component, part)) => Owner { component: self.components[component].record.id, part },
-            None => self.members[location.member].owners[location.extent as usize],
+            None if location.is_placed() => self.members[location.member].owners[location.extent as usize],
+            None => Owner::default(),
         }
     }
 
@@ -251,17 +265,7 @@ impl Group {
                     item.unit = geometry.block_offset(location.extent, usize::from(item.block)) / SECTOR_SIZE;
                 }
             }
-            Way::Mapped { .. } => {
-                let has_data = |item: &&mut Item| item.data.is_some();
-                let count = self.destaging.items_mut(key).iter_mut().filter(has_data).count();
-                let dirty = self.destaging.get(key).dirty();
-                self.index.begin_move(dirty, self.destaging.items_of(key));
-                let frames = self.take_frames(index, count);
-                let items = self.destaging.items_mut(key).iter_mut().filter(has_data);
-                for (item, frame) in items.zip(frames) {
-                    item.unit = self.members[index].unit_of(frame);
-                }
-            }
+            Way::Mapped { .. } => self.place_items(key, out),
         }
         let runs = self.destaging.begin_writes(key);
         if runs.is_empty() {
@@ -272,6 +276,34 @@ impl Group {
             let (member, offset) = (index, unit * SECTOR_SIZE);
             let io = self.issue(member, Purpose::DestageWrite { destage: key });
             out.push(Output::Write { io, member, offset, buffers, stable: false, gentle: true });
+        }
+    }
+
+    /// The blocks of a visit to a mapped part, which are all read, get their frames.
+    fn place_items(&mut self, key: u32, out: &mut Vec<Output>) {
+        let destage = self.destaging.get(key);
+        let (index, dirty) = (destage.due().member(), destage.dirty());
+        let owner = self.owner_of(dirty);
+        let entries = self.index.get(dirty);
+        // What was written again while it was read needs no frame: that is promised to the newer version.
+        self.destaging.retain_items(key, |item| entries.has_at(item.block, item.position));
+        let blocks = self.destaging.items_of(key);
+        let count = blocks.len();
+        self.index.begin_move(dirty, blocks);
+        let mut frames = self.take_frames(index, count).into_iter();
+        let mut lost: Vec<u8> = Vec::new();
+        for item in self.destaging.items_mut(key).iter_mut().filter(|item| item.data.is_some()) {
+            match frames.next() {
+                Some(frame) => item.unit = self.members[index].unit_of(frame),
+                // Pages are lost, and the device is full.
+                None => {
+                    item.data = None;
+                    lost.push(item.block);
+                }
+            }
+        }
+        for block in lost {
+            self.note_damage(index, (owner.component, owner.part, u16::from(block)), 0, out);
         }
     }
 
@@ -297,7 +329,7 @@ impl Group {
         match way {
             Way::InPlace if is_current => self.describe(self.index.get(dirty).location(), dirty, &items),
             Way::Mapped { born } if is_current => self.map_destaged(dirty, (born, boundary), &items),
-            Way::Mapped { .. } => self.give_frames_back(due.member(), &items),
+            Way::Mapped { .. } => self.give_frames_back(due.member(), items.iter()),
             Way::InPlace => {}
         }
         let part = self.index.get(dirty).part();
@@ -311,9 +343,9 @@ impl Group {
     }
 
     /// Frames in which blocks were to stand that nobody needs any more.
-    fn give_frames_back(&mut self, index: u8, items: &[Item]) {
+    pub(super) fn give_frames_back<'a>(&mut self, index: u8, items: impl Iterator<Item = &'a Item>) {
         let member = &mut self.members[index];
-        for item in items.iter().filter(|item| item.unit > 0) {
+        for item in items.filter(|item| item.unit > 0) {
             let frame = member.frame_at(item.unit).expect("it was a frame");
             member.pools.free(frame);
         }

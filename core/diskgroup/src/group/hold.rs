@@ -242,6 +242,11 @@ impl Group {
         if is_void {
             return self.accept_trim(change, held.blocks(), out);
         }
+        if self.is_unplaced(key, part) {
+            // What is held settles in an extent of the part, which a part that snapshots see does not have.
+            fail(&held.into_work(change, ends), GroupError::SnapshotRefused, out);
+            return None;
+        }
         let data_blocks = u64::from(held.blocks());
         if !self.has_room_for_hold(1 + ends.len(), data_blocks, data_blocks) {
             return Some(held.into_work(change, ends));
@@ -509,14 +514,6 @@ impl Group {
         }
     }
 
-    /// What is held of the part that has an extent.
-    pub(super) fn held_at(&self, location: ExtentLocation) -> impl Iterator<Item = &HeldEntry> {
-        let owner = self.members[location.member].owners[location.extent as usize];
-        let key = self.components.key_of(owner.component);
-        let held = key.and_then(|key| self.held.of(key, owner.part));
-        held.into_iter().flat_map(|held| held.entries())
-    }
-
     /// Whether an extent is that of a part of which something is held.
     pub(super) fn holds_for(&self, location: ExtentLocation) -> bool {
         let owner = self.members[location.member].owners[location.extent as usize];
@@ -573,7 +570,7 @@ fn touched_blocks(work: &Work) -> [bool; BLOCKS_PER_EXTENT] {
         }
         Work::Trim { change, count } => (change.block..change.block + count, &[]),
         Work::Order { ranges, .. } => (0..0, ranges),
-        Work::Snapshot { .. } => (0..0, &[]),
+        Work::Snapshot { .. } | Work::Rollback { .. } => (0..0, &[]),
     };
     mark(own, true);
     ranges.iter().filter(|range| range.layer != ROW_LAYER).for_each(|range| mark(range.blocks(), true));

@@ -1,10 +1,11 @@
 //! Records taking effect: the one place where they do, in operation (when their batch is stable) and in recovery alike.
 
-use super::Group;
+use super::{Group, Phase};
 use crate::component::{Component, Stability};
 use crate::format::batch::{ExtentLocation, Record, WindowEntry};
 use crate::format::page::ComponentRecord;
 use crate::index::{Direct, IndexEntry, Newest, OfPart};
+use crate::lineage::Rollback;
 use crate::member::Owner;
 use crate::rules::Rule;
 use base::{ComponentId, WriteId};
@@ -56,6 +57,7 @@ impl Group {
             Record::Direct { .. } => self.install_direct(record, batch_position),
             Record::Free { component, part, location, id, .. } => {
                 self.disown(*location, batch_position);
+                self.void_unplaced(*component, *part);
                 self.note_hole(*component, *part, *id);
             }
             Record::Component { member, slot, record } => self.install_component(*member, *slot, record),
@@ -70,6 +72,10 @@ impl Group {
             Record::PoolGone { location } => self.disown(*location, batch_position),
             Record::Snapshot { component, number, id, .. } => {
                 self.install_snapshot(*component, (*number, *id), batch_position);
+            }
+            Record::Rollback { component, number, id, since, .. } => {
+                let rollback = Rollback { number: *number, id: *id, position: batch_position };
+                self.install_rollback(*component, rollback, *since);
             }
             Record::SnapshotGone { component, number, .. } => self.install_snapshot_gone(*component, *number),
             _ => self.install_held(record, batch_position, data_position),
@@ -96,10 +102,20 @@ impl Group {
             return;
         }
         self.own(*location, *component, *part);
+        self.void_unplaced(*component, *part);
         let (owner, id) = self.version_over_hole(*component, *part, *id);
         let direct = Direct { checksums: checksums.clone(), id, position: batch_position };
         self.index.put_direct(*location, owner, direct);
         self.relocate_held(*component, *part, *location);
+    }
+
+    /// While the log is read: a part as a whole was freed, or written to an extent of its own. What earlier records without a place say of it is
+    /// void, and so is its map page, if it has one. In operation such records are destaged by then, or stand where the part does.
+    fn void_unplaced(&mut self, component: ComponentId, part: u32) {
+        if let (Phase::Opening(_), Some(key)) = (&self.phase, self.components.key_of(component)) {
+            self.leave_map(key, part);
+            self.index.drop_unplaced(key, part);
+        }
     }
 
     fn remember_change(&mut self, record: &Record, batch_position: u64) {

@@ -3,6 +3,7 @@
 
 use super::{Group, Phase};
 use crate::checkpoint::DeletionCheckpoint;
+use crate::component::Component;
 use crate::destage::Item;
 use crate::format::batch::{ExtentLocation, Record};
 use crate::format::map::{DeltaPage, Entry, MapPage};
@@ -20,8 +21,8 @@ use base::{ComponentId, WriteId};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Pages that one visit of destaging may take: a map page and two delta pages.
-pub(super) const PAGES_PER_VISIT: u32 = 3;
+/// Pages that a change may add to what is promised to its part: a map page, and a delta page for each of two segments.
+const PAGES_PER_CHANGE: u64 = 3;
 
 impl Group {
     /// Whether a write or trim of a part gets its place when it is destaged.
@@ -29,6 +30,7 @@ impl Group {
         self.components[component].lineage.has_living()
             || self.index.page_of(component, part).is_some()
             || self.index.of(component, part).is_some_and(Dirty::is_mapped)
+            || self.unmapped.contains((component, part))
     }
 
     /// Whether a part has a place, or the log has anything of it.
@@ -57,30 +59,42 @@ impl Group {
     /// Tells the space of a device how many extents promises of frames and pages may need.
     pub(super) fn refresh_space(&mut self, index: u8) {
         let (frames, pages) = self.index.promised(index);
-        let lists = self.lists_due.len() as u64;
+        let lists = self.lists_due_on(index);
         let member = &mut self.members[index];
         let wanted = member.pools.extents_wanted((frames, pages + lists), member.table.free_page_count());
         member.space.set_spoken_for(wanted);
     }
 
+    /// Whether the frames that are promised are free, or there are extents for them. Where pages are lost, that may not be.
+    pub(super) fn keeps_promises(&self) -> bool {
+        self.members.iter().filter(|(_, member)| member.is_in_service()).all(|(index, member)| {
+            let (frames, _) = self.index.promised(index);
+            let wanted = member.pools.extents_wanted((frames, 0), 0);
+            member.lost_extents > 0 || wanted <= member.space.free_count()
+        })
+    }
+
     /// Whether frames for so many blocks of a part, and pages that it may need, can be promised.
     fn may_promise(&mut self, component: u32, part: u32, frames: u64) -> bool {
         let index = self.components[component].member;
-        self.refresh_space(index);
         let is_there = self.has_content(component, part);
-        let (now_frames, now_pages) = self.index.promised(index);
-        let member = &self.members[index];
-        if member.lost_extents > 0 && !is_there {
+        if self.members[index].lost_extents > 0 && !is_there {
             return false; // A lost extent or page may be the one that tells of this very part.
         }
-        let pages = now_pages + u64::from(PAGES_PER_VISIT) + self.lists_due.len() as u64;
-        let wanted =
-            member.pools.extents_wanted((now_frames + frames, pages), member.table.free_page_count());
-        let before = member.space.spoken_for();
-        let more = u64::from(wanted.saturating_sub(before));
+        let pages = PAGES_PER_CHANGE + self.lists_due_on(index);
         let set_aside = u64::from(self.components[component].reserved_extents());
-        let has_room = member.space.available() + u64::from(before) >= u64::from(wanted);
-        has_room && (more == 0 || member.space.unreserved() + set_aside >= more)
+        self.has_space_for(index, (frames, pages), set_aside)
+    }
+
+    /// Whether so many frames and pages are there beside those that are promised, or extents for them; so many extents that are set aside may be used.
+    pub(super) fn has_space_for(&mut self, index: u8, (frames, pages): (u64, u64), set_aside: u64) -> bool {
+        self.refresh_space(index);
+        let (now_frames, now_pages) = self.index.promised(index);
+        let member = &self.members[index];
+        let needed = (now_frames + frames, now_pages + pages);
+        let wanted = member.pools.extents_wanted(needed, member.table.free_page_count());
+        let more = u64::from(wanted.saturating_sub(member.space.spoken_for()));
+        member.space.covers(wanted) && (more == 0 || member.space.unreserved() + set_aside >= more)
     }
 
     pub(super) fn accept_unplaced_write(
@@ -131,14 +145,33 @@ impl Group {
         None
     }
 
-    /// Takes frames for so many blocks, side by side as far as there are any.
+    /// Pages that a visit takes which gives these blocks, written when that snapshot was the newest, their places: a map page if the part has none, and
+    /// a delta page if the last one has no room for what is kept. The pages that tell are in memory.
+    pub(super) fn pages_wanted(&self, dirty: u32, born: u32, items: &[Item]) -> u32 {
+        let Some((key, part)) = self.index.get(dirty).part() else { return 0 };
+        let component = &self.components[key];
+        let table = &self.members[component.member].table;
+        let page = self.index.page_of(key, part);
+        let map = page.map(|page| table.peek_map(page).expect("it is in memory"));
+        let Some(keeper) = component.lineage.keeper(born) else { return u32::from(page.is_none()) };
+        let is_kept = |item: &&Item| map.is_none_or(|map| map.entries[usize::from(item.block)].born < keeper);
+        let kept = items.iter().filter(is_kept).count();
+        let last = component.lineage.deltas_of(part).last();
+        let room = last.map_or(0, |last| table.peek_delta(last.page).expect("it is in memory").room());
+        u32::from(page.is_none()) + u32::from(kept > room)
+    }
+
+    /// Takes frames for so many blocks, side by side as far as there are any. Where pages are lost, and the device is full, there may be fewer.
     pub(super) fn take_frames(&mut self, index: u8, count: usize) -> Vec<Frame> {
         let member = &mut self.members[index];
         let mut frames = Vec::with_capacity(count);
         while frames.len() < count {
             let wanted = (count - frames.len()).min(BLOCKS_PER_EXTENT) as u16;
             let Some(run) = member.pools.take(wanted) else {
-                let extent = member.space.take().expect("frames were promised when the blocks were accepted");
+                let Some(extent) = member.space.take() else {
+                    assert!(member.lost_extents > 0, "frames were promised when the blocks were accepted");
+                    break; // What pages told that are lost may come from the log once more, which nobody was promised.
+                };
                 member.pools.add(extent);
                 continue;
             };
@@ -160,6 +193,7 @@ impl Group {
 
     /// A checkpoint has ended: frames that its pages do not name are free, and pools without any other are extents again.
     pub(super) fn release_frames(&mut self) {
+        self.unmapped.checkpoint_ended();
         for index in 0..self.members.len() {
             self.members[index].pools.checkpoint_ended();
             self.dissolve_pools(index);
@@ -196,7 +230,12 @@ impl Group {
         let keeper =
             self.components[key].lineage.keeper(born).filter(|_| self.rules.hold(Rule::KeepReplaced));
         let mut kept: Vec<(u8, Entry)> = Vec::new();
-        for item in items {
+        let dirty = self.index.get(dirty_key);
+        // What was written again meanwhile, or undone, is not needed.
+        let (items, void): (Vec<&Item>, Vec<&Item>) =
+            items.iter().partition(|item| dirty.has_at(item.block, item.position));
+        self.give_frames_back(index, void.into_iter());
+        for item in &items {
             let entry = match (item.checksum, item.is_damaged()) {
                 (None, _) => Entry::hole(born),
                 (Some(_), true) => Entry::LOST.born(born),
@@ -214,13 +253,17 @@ impl Group {
         if let Some(keeper) = keeper {
             self.keep_entries((key, part), keeper, &kept);
         }
-        for item in items {
+        for item in &items {
             self.index.take_block(dirty_key, item.block, item.position);
         }
         let (_, _, raised) = self.index.take_whole(dirty_key);
         raise(&mut map.regions, &raised);
         let oldest = self.index.get(dirty_key).oldest();
         map.through = oldest.map_or(boundary, |oldest| self.log.start_of(oldest).position.min(boundary));
+        let lineage = &self.components[key].lineage;
+        if let Some(rollback) = lineage.rollback().filter(|_| !lineage.is_due(part)) {
+            map.rolled_back = rollback.position;
+        }
         self.members[index].table.replace(page, Content::Map(Box::new(map)));
     }
 
@@ -232,7 +275,7 @@ impl Group {
             Some(Placement::Page(page)) => return page,
             Some(Placement::Extent(extent)) => self.map_of_extent(key, part, (index, extent), dirty_key),
             None => {
-                self.with_reservation(key, crate::component::Component::take_extent);
+                self.with_reservation(key, Component::take_extent);
                 match self.members[index].lost_extents {
                     0 => MapPage::empty(id, part),
                     // A lost extent or page may be the one that tells of this very part.
@@ -285,6 +328,7 @@ impl Group {
         let (index, id) = (component.member, component.record.id);
         component.lineage.count(snapshot, entries.len() as i64);
         let mut page = component.lineage.deltas_of(part).last().map(|one| one.page);
+        let mut void: Vec<Entry> = Vec::new();
         let mut entries = entries.iter().peekable();
         while entries.peek().is_some() {
             let table = &mut self.members[index].table;
@@ -293,6 +337,11 @@ impl Group {
                 None => DeltaPage::empty(id, part),
             };
             while let Some((block, entry)) = entries.peek() {
+                if delta.find(snapshot, *block) == Some(Entry::LOST_PAGE) {
+                    void.push(*entry);
+                    entries.next();
+                    continue;
+                }
                 if !delta.put(snapshot, *block, *entry) {
                     break;
                 }
@@ -313,6 +362,7 @@ impl Group {
             self.components[key].lineage.note_delta(number, &delta);
             page = None;
         }
+        void.into_iter().for_each(|entry| self.free_entry(index, entry));
     }
 
     /// A mapped part of which nothing is left, for the live disk or any snapshot, needs no page.
@@ -329,7 +379,8 @@ impl Group {
         let id = map.write_id();
         member.table.give_page_back(page);
         self.index.drop_page(key, part);
-        self.with_reservation(key, crate::component::Component::give_extent_back);
+        self.unmapped.note((key, part));
+        self.with_reservation(key, Component::give_extent_back);
         self.note_hole_of(key, part, id);
     }
 
@@ -355,7 +406,7 @@ impl Group {
         entries.into_iter().for_each(|entry| self.free_entry(index, entry));
         self.index.drop_unplaced(key, part);
         self.index.drop_page(key, part);
-        self.with_reservation(key, crate::component::Component::give_extent_back);
+        self.with_reservation(key, Component::give_extent_back);
         true
     }
 
@@ -363,25 +414,40 @@ impl Group {
     pub(super) fn keep_unreadable_map(&mut self, index: u8, page: u32) {
         let member = &mut self.members[index];
         let Some((id, part)) = member.table.name_of(page) else {
-            return member.table.keep_damaged(page, Content::Empty);
+            // A page of a list of snapshots, which are known, or one that holds nothing.
+            member.table.keep_damaged(page, Content::Empty);
+            let is_listed = |one: &(u32, &Component)| {
+                one.1.member == index && one.1.is_stable && one.1.lineage.list_pages.contains(&page)
+            };
+            let key = self.components.iter().find(is_listed).map(|(key, _)| key);
+            return key.into_iter().for_each(|key| self.update_list(key));
         };
         let key = self.components.key_of(id);
         let is_map = key.is_some_and(|key| self.index.page_of(key, part) == Some(page));
         if is_map {
-            let map = MapPage::lost(id, part);
+            let map = MapPage { through: self.contained_by(id, part), ..MapPage::lost(id, part) };
+            let member = &mut self.members[index];
             return member.table.keep_damaged(page, Content::Map(Box::new(map)));
         }
-        // Every snapshot that it told of sees blocks that nobody knows, until a later page tells of them.
+        // All snapshots up to the newest that it told of see blocks that nobody knows.
         let mut delta = DeltaPage::empty(id, part);
         let lineage = key.map(|key| &mut self.components[key].lineage);
         let refs = lineage.as_ref().map_or(&[][..], |lineage| lineage.deltas_of(part));
         let newest = refs.iter().find(|one| one.page == page).and_then(|one| one.snapshots.last().copied());
         if let (Some(newest), Some(lineage)) = (newest, lineage) {
             (0..=u8::MAX)
-                .for_each(|block| assert!(delta.put(newest, block, Entry::LOST), "they fit one page"));
+                .for_each(|block| assert!(delta.put(newest, block, Entry::LOST_PAGE), "they fit one page"));
             lineage.note_delta(page, &delta);
         }
         member.table.keep_damaged(page, Content::Delta(Box::new(delta)));
+    }
+
+    /// Up to where in the log all that there is of a part is destaged, or lost.
+    fn contained_by(&self, component: ComponentId, part: u32) -> u64 {
+        let key = self.components.key_of(component);
+        let oldest = key.and_then(|key| self.index.of(key, part)).and_then(Dirty::oldest);
+        let head = self.stable_head().position;
+        oldest.map_or(head, |oldest| self.log.start_of(oldest).position.min(head))
     }
 
     /// The greatest version of some blocks of a mapped part that its map page tells, if it is in memory.

@@ -73,10 +73,24 @@ impl Group {
         }
         self.drop_held_on(index);
         self.components.forget_device(index);
+        self.forget_mapped_of(index);
         self.index.drop_device(index);
         self.index.set_device(index, 0);
         self.members.remove(index);
         true
+    }
+
+    /// What is to be done about mapped parts of a device that leaves is void.
+    fn forget_mapped_of(&mut self, index: u8) {
+        let of_device: Vec<u32> =
+            self.components.iter().filter(|(_, one)| one.member == index).map(|(key, _)| key).collect();
+        for key in of_device {
+            self.lists_due.remove(&key);
+            self.dropping.remove(&key);
+        }
+        self.page_seekers.remove(&index);
+        self.pages_short.remove(&index);
+        self.void_maps.retain(|(of, _)| *of != index);
     }
 
     /// The sealed batch got its position in the log, which is to be destaged beyond it for a device that it names and that is

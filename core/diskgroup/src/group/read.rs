@@ -6,6 +6,7 @@
 
 use super::Group;
 use super::hold::check_layer;
+use crate::format::map::Entry;
 use crate::held::PROMOTED_LAYER;
 use crate::index::{Dirty, Newest};
 use crate::io::{Completion, ComponentKey, Event, GroupError, Output};
@@ -91,6 +92,10 @@ impl Group {
         let BlockRange { component, part, layer, snapshot, block, count } = range;
         let index = self.components[component].member;
         let held = self.held.of(component, part).filter(|_| snapshot == 0);
+        // A part that is still to be taken back is at rest as the snapshot sees it.
+        let lineage = &self.components[component].lineage;
+        let rollback = lineage.rollback().filter(|_| snapshot == 0 && lineage.is_due(part));
+        let at_rest = BlockRange { snapshot: rollback.map_or(snapshot, |rollback| rollback.number), ..range };
         let dirty = self.index.of(component, part);
         for block in block..block + count {
             let in_layer = held.and_then(|held| held.read(block as u8, layer));
@@ -123,7 +128,7 @@ impl Group {
                 }
                 (Some(Placement::Page(page)), _) => {
                     let lineage = &self.components[component].lineage;
-                    rest_of_map((&mut self.members[index], index), lineage, page, &range, block)?
+                    rest_of_map((&mut self.members[index], index), lineage, page, &at_rest, block)?
                 }
                 // A lost extent or page may be the one that tells of this part.
                 (None, _) if self.members[index].lost_extents > 0 => return Err(Unknown::Damaged),
@@ -204,7 +209,8 @@ impl Group {
     }
 
     fn end_damaged(&mut self, key: u32, Mismatch { block, location }: Mismatch, out: &mut Vec<Output>) {
-        let BlockRange { component, part, .. } = self.reads[key].range();
+        let range = self.reads[key].range();
+        let BlockRange { component, part, .. } = range;
         let found = self.components.get(component).map(|found| (found.record.id, found.member));
         let Some((component, found_member)) = found else {
             return self.end_read(key, Err(GroupError::NoComponent), out); // It was deleted meanwhile.
@@ -214,21 +220,26 @@ impl Group {
             BlockLocation::Lost => found_member,
             BlockLocation::Log { .. } | BlockLocation::Hole => 0,
         };
-        self.note_damage(member, component, part, block, out);
+        // What the live disk sees, too, is damaged there.
+        let mut live = SmallVec::new();
+        let is_live = range.snapshot > 0
+            && self.look_up(BlockRange { snapshot: 0, block, count: 1, ..range }, &mut live).is_ok()
+            && live[0] == location;
+        let snapshot = if is_live { 0 } else { range.snapshot };
+        self.note_damage(member, (component, part, block), snapshot, out);
         self.end_read(key, Err(GroupError::Damaged), out);
     }
 
-    /// Counts a damaged block, and tells of it the first time.
+    /// Counts a damaged block, and tells of it the first time. `snapshot`: the one that sees it where the live disk does not; else 0.
     pub(super) fn note_damage(
         &mut self,
         member: u8,
-        component: ComponentId,
-        part: u32,
-        block: u16,
+        (component, part, block): (ComponentId, u32, u16),
+        snapshot: u32,
         out: &mut Vec<Output>,
     ) {
         let state = &mut self.members[member];
-        let name = (component, part, block);
+        let name = (component, part, block, snapshot);
         if state.damaged_named.contains(&name) {
             return;
         }
@@ -236,7 +247,7 @@ impl Group {
         if state.damaged_named.len() < limits::DAMAGED_BLOCKS_NAMED_MAX {
             state.damaged_named.push(name);
         }
-        out.push(Output::Event(Event::BlockDamaged { member, component, part, block }));
+        out.push(Output::Event(Event::BlockDamaged { member, component, part, block, snapshot }));
     }
 
     fn deliver(&mut self, key: u32, out: &mut Vec<Output>) {
@@ -334,12 +345,19 @@ fn rest_of_map(
                 return Err(Unknown::NeedsPage { member: index, page });
             };
             for group in delta.groups.iter().filter(|group| group.snapshot >= range.snapshot) {
-                if seen.is_none_or(|seen| group.snapshot < seen)
-                    && let Some(found) = delta.find(group.snapshot, block as u8)
-                {
+                let Some(found) = delta.find(group.snapshot, block as u8) else { continue };
+                if found == Entry::LOST_PAGE {
+                    return Ok(BlockLocation::Lost);
+                }
+                // Beside a lost entry of the same snapshot, the other one counts: it was there before the map page was lost.
+                let is_better = seen == Some(group.snapshot) && entry.is_lost();
+                if is_better || seen.is_none_or(|seen| group.snapshot < seen) {
                     (entry, seen) = (found, Some(group.snapshot));
                 }
             }
+        }
+        if member.lost_pages > 0 && seen != Some(range.snapshot) {
+            return Ok(BlockLocation::Lost); // A lost page may have told of the block as this snapshot sees it.
         }
     }
     Ok(match entry.unit() {

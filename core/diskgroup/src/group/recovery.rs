@@ -23,6 +23,7 @@ use crate::io::{Event, OpenError, Output};
 use crate::limits;
 use crate::log::BatchStart;
 use crate::member::Owner;
+use crate::pools::Frame;
 use crate::recovery::{Batch, Recovery, Stage};
 use crate::requests::Purpose;
 use crate::rules::Rule;
@@ -111,6 +112,9 @@ impl Group {
 
     fn next_table(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
         let Some(state) = self.members.get_mut(member) else {
+            if let Err(what) = self.take_suspects() {
+                return self.open_failed(OpenError::Contradiction(what), out);
+            }
             let position = self.log.tail();
             return self.read_log(position, out);
         };
@@ -188,28 +192,29 @@ impl Group {
             Copy::Blank | Copy::Valid(_) => false,
         };
         let slots = self.slots(index);
+        let table = &mut self.members[index].table;
+        table.recover_version(number, version);
+        let is_of_chunk = number >= table.fixed_count();
+        if is_suspect && is_of_chunk {
+            self.recovery().suspect_in_chunk(index, number, chosen.map(|page| page.content));
+            return Ok(());
+        }
         if is_suspect {
             self.recovery().suspect(index, number);
         }
         let table = &mut self.members[index].table;
-        table.recover_version(number, version);
-        let is_of_chunk = number >= table.fixed_count();
-        if is_suspect || is_unfinished {
-            if chosen.is_none() && number >= slots && !is_of_chunk {
-                let free = Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]);
-                table.keep(number, Content::Descriptors(free));
-            }
-            if chosen.is_none() && is_of_chunk {
+        let is_due = is_suspect || is_unfinished;
+        if chosen.is_none() && is_of_chunk {
+            if is_due {
                 table.keep(number, Content::Empty);
-                if is_unfinished {
-                    table.recover_free_page(number);
-                }
             }
-        } else if chosen.is_none() && is_of_chunk {
             table.recover_free_page(number);
+        } else if chosen.is_none() && is_due && number >= slots {
+            let free = Box::new([const { Descriptor::FREE }; DESCRIPTORS_PER_PAGE]);
+            table.keep(number, Content::Descriptors(free));
         }
         let recovered = chosen.map_or(Ok(()), |page| self.recover_content(index, number, page.content));
-        if is_suspect || is_unfinished {
+        if is_due {
             // A torn copy must be written over before its intent is forgotten, or it would look damaged then; one of a checkpoint that did not
             // end before the stamp of another one lets it count.
             self.members[index].table.mark_dirty(number);
@@ -218,7 +223,12 @@ impl Group {
     }
 
     /// Takes over what a page says.
-    fn recover_content(&mut self, index: u8, number: u32, content: PageContent) -> Result<(), &'static str> {
+    pub(super) fn recover_content(
+        &mut self,
+        index: u8,
+        number: u32,
+        content: PageContent,
+    ) -> Result<(), &'static str> {
         let slots = self.slots(index);
         let is_of_chunk = number >= self.members[index].table.fixed_count();
         match content {
@@ -270,6 +280,12 @@ impl Group {
             }
         };
         let slots = self.slots(index);
+        if component == Descriptor::LOST.component {
+            let member = &mut self.members[index];
+            (member.lost_extents, member.lost_pages) = (member.lost_extents + 1, member.lost_pages + 1);
+            member.table.keep(number, content_of(content));
+            return Ok(());
+        }
         let Some(key) = self.components.key_of(component).filter(|key| self.components[*key].member == index)
         else {
             if self.members[index].table.has_lost_slots() || self.recovery().has_suspect_slot(index, slots) {
@@ -289,6 +305,15 @@ impl Group {
                     return Err("two map pages claim the same part of a component");
                 }
                 entries.extend(map.entries.iter());
+                let born = map
+                    .entries
+                    .iter()
+                    .map(|entry| entry.born)
+                    .filter(|born| *born < u32::MAX)
+                    .max()
+                    .unwrap_or_default();
+                self.components[key].lineage.note_number(born);
+                self.components[key].lineage.note_rolled_back(part, map.rolled_back);
                 self.recovery().note_map(component, part, map.through);
                 self.index.set_page((key, part), index, number);
                 self.with_reservation(key, Component::take_extent);
@@ -298,6 +323,7 @@ impl Group {
                 lineage.note_delta(number, delta);
                 for group in &delta.groups {
                     lineage.count(group.snapshot, group.entries.len() as i64);
+                    lineage.note_number(group.snapshot);
                     entries.extend(group.entries.iter().map(|(_, entry)| *entry));
                 }
             }
@@ -311,8 +337,13 @@ impl Group {
             member.table.name(number, (component, part));
         }
         member.table.keep(number, content_of(content));
-        let frames =
-            entries.into_iter().filter_map(|entry| member.frame_at(entry.unit()?)).collect::<Vec<_>>();
+        self.occupy_named(index, &entries)
+    }
+
+    /// The frames that a page names are used.
+    fn occupy_named(&mut self, index: u8, entries: &[Entry]) -> Result<(), &'static str> {
+        let member = &mut self.members[index];
+        let frames: Vec<Frame> = entries.iter().filter_map(|entry| member.frame_at(entry.unit()?)).collect();
         for frame in frames {
             if !member.pools.contains(frame.extent) {
                 member.pools.add(frame.extent);
@@ -415,9 +446,9 @@ impl Group {
             Record::Write { location, .. } | Record::Trim { location, .. } if !location.is_placed() => {
                 self.log.format() > FORMAT_PLAIN && self.members.get(location.member).is_some()
             }
-            Record::Snapshot { member, .. } | Record::SnapshotGone { member, .. } => {
-                self.members.get(*member).is_some()
-            }
+            Record::Snapshot { member, .. }
+            | Record::Rollback { member, .. }
+            | Record::SnapshotGone { member, .. } => self.members.get(*member).is_some(),
             Record::Write { location, .. }
             | Record::Trim { location, .. }
             | Record::Chunk { location, .. }
@@ -593,6 +624,7 @@ impl Group {
         }
         self.members.forget_failed_leavers();
         self.go_on_dropping();
+        self.recover_rollbacks();
         self.components.end_recovery();
         self.recover_held();
         // Trims replayed may leave extents empty; a destaging round will tell.
@@ -614,10 +646,7 @@ impl Group {
             return;
         }
         if page >= member.table.fixed_count() {
-            if member.table.name_of(page).is_none() {
-                member.lost_extents += 1; // It may have told of any part.
-            }
-            return self.keep_unreadable_map(index, page);
+            return self.lose_chunk_page(index, page);
         }
         member.table.forget(page);
         let first = (page - slots) * DESCRIPTORS_PER_PAGE as u32;
@@ -675,6 +704,8 @@ impl Group {
             }
             self.with_reservation(key, Component::take_extent);
             self.index.attach((key, owner.part), ExtentLocation { member: index, extent });
+            let lineage = &self.components[key].lineage;
+            self.index.settle_in_place(key, owner.part, |born| lineage.keeper(born).is_none());
         }
         Ok(())
     }

@@ -9,11 +9,12 @@ use crate::compute::{Computation, ComputeId, Task};
 use crate::format::batch::ExtentLocation;
 use crate::format::page::{Copy, Descriptor, PAGE_SIZE, Page};
 use crate::held::HeldEntry;
-use crate::index::{IndexEntry, Newest};
+use crate::index::{Dirty, IndexEntry, Newest};
 use crate::io::{Event, Output};
+use crate::member::Owner;
 use crate::requests::Purpose;
 use crate::rules::Rule;
-use crate::scrub::{ExtentRead, LogBlock, Step, Verification};
+use crate::scrub::{ExtentRead, LogBlock, Scrubbed, ScrubbedLog, Step, Verification};
 use crate::table::PageWaiter;
 use crate::unreadable::{BadBlocks, ReadRequest};
 use base::checksum::crc32c;
@@ -45,7 +46,8 @@ impl Group {
         let all: f64 = self.members.iter().map(|(_, member)| extents(member)).sum();
         let before = self.members.iter().take(member as usize);
         let before: f64 = before.map(|(_, member)| extents(member)).sum();
-        if all == 0.0 { 0.0 } else { (before + f64::from(extent)) / all }
+        // Behind the extents come mapped parts, as long as those are.
+        if all == 0.0 { 0.0 } else { ((before + f64::from(extent)) / all).min(1.0) }
     }
 
     pub(super) fn advance_scrub(&mut self, out: &mut Vec<Output>) {
@@ -58,8 +60,14 @@ impl Group {
             let Some(member) = self.members.get(index) else {
                 return self.end_scrub_round(out);
             };
-            if extent as usize >= member.owners.len() || !member.is_in_service() {
+            if !member.is_in_service() {
                 self.scrub.next_member();
+                continue;
+            }
+            if let Some(beyond) = extent.checked_sub(member.owners.len() as u32) {
+                if self.scrub_beyond(index, beyond, out) {
+                    return;
+                }
                 continue;
             }
             if let Some(slot) = self.scrub.next_slot(member.geometry.component_slots) {
@@ -82,7 +90,7 @@ impl Group {
         out.push(Output::Event(Event::ScrubRound { bytes, damaged }));
     }
 
-    fn next_extent(&mut self) {
+    pub(super) fn next_extent(&mut self) {
         let pace = self.settings.scrub_bytes_per_second;
         self.counters.scrubbed_bytes += self.scrub.next_extent(self.now, pace, self.shares.scrub);
     }
@@ -137,25 +145,62 @@ impl Group {
 
     /// Goes on with what the log has of the extent at the cursor.
     fn scrub_log(&mut self, out: &mut Vec<Output>) {
+        self.scrub_log_of(ScrubbedLog::Extent, out);
+    }
+
+    /// What the log has of what is looked at.
+    fn dirty_of(&self, of: ScrubbedLog) -> Option<&Dirty> {
+        match of {
+            ScrubbedLog::Extent => self.index.at(self.scrub.location()),
+            ScrubbedLog::Part((component, part)) => {
+                self.components.contains(component).then(|| self.index.of(component, part)).flatten()
+            }
+        }
+    }
+
+    /// What layers hold of it.
+    fn held_of(&self, of: ScrubbedLog) -> &[HeldEntry] {
+        let part = match of {
+            ScrubbedLog::Extent => {
+                let ExtentLocation { member, extent } = self.scrub.location();
+                let owner = self.members[member].owners[extent as usize];
+                self.components.key_of(owner.component).map(|key| (key, owner.part))
+            }
+            ScrubbedLog::Part(part) => {
+                Some(part).filter(|(component, _)| self.components.contains(*component))
+            }
+        };
+        let held = part.and_then(|(component, part)| self.held.of(component, part));
+        held.map_or(&[], |held| held.entries())
+    }
+
+    pub(super) fn scrub_log_of(&mut self, of: ScrubbedLog, out: &mut Vec<Output>) {
         let in_log = |entry: &IndexEntry| {
             let IndexEntry { block, position, checksum, .. } = *entry;
             (entry.newest == Newest::Data).then_some(LogBlock { block, position, checksum })
         };
-        let dirty = self.index.at(self.scrub.location());
+        let dirty = self.dirty_of(of);
         let mut queue: Vec<LogBlock> =
             dirty.map_or(Vec::new(), |dirty| dirty.all_entries().filter_map(in_log).collect());
         queue.extend(
-            self.held_at(self.scrub.location())
+            self.held_of(of)
+                .iter()
                 .filter(|entry| entry.newest == Newest::Data)
                 .map(|&HeldEntry { block, position, checksum, .. }| LogBlock { block, position, checksum }),
         );
-        self.scrub_next_in_log(queue, false, out);
+        self.scrub_next_in_log(of, queue, false, out);
     }
 
-    fn scrub_next_in_log(&mut self, queue: Vec<LogBlock>, is_retry: bool, out: &mut Vec<Output>) {
+    fn scrub_next_in_log(
+        &mut self,
+        of: ScrubbedLog,
+        queue: Vec<LogBlock>,
+        is_retry: bool,
+        out: &mut Vec<Output>,
+    ) {
         let Some(&LogBlock { position, .. }) = queue.last() else { return self.next_extent() };
         let Some(buffer) = self.own_pool.take(BLOCK_SIZE as usize) else { return self.next_extent() };
-        self.scrub.begin(Step::Log { queue, is_retry });
+        self.scrub.begin(Step::Log { of, queue, is_retry });
         let offset = self.log_offset(position);
         self.scrub_issue(0, offset, buffer, out);
     }
@@ -163,33 +208,36 @@ impl Group {
     /// A single block is verified here: that is done sooner than asked for.
     fn scrub_verify_in_log(
         &mut self,
-        mut queue: Vec<LogBlock>,
-        is_retry: bool,
+        of: ScrubbedLog,
+        (mut queue, is_retry): (Vec<LogBlock>, bool),
         (buffer, unreadable): (&Buffer, &BadBlocks),
         out: &mut Vec<Output>,
     ) {
         let read = *queue.last().expect("a block was read");
-        let ExtentLocation { member, extent } = self.scrub.location();
-        let owner = self.members[member].owners[extent as usize];
-        let entry = self.index.at(self.scrub.location()).and_then(|dirty| dirty.find(read.block));
-        let is_former = self
-            .index
-            .at(self.scrub.location())
-            .is_some_and(|dirty| dirty.all_entries().any(|entry| entry.position == read.position));
-        let is_current = entry.is_some_and(|entry| entry.position == read.position)
-            || is_former
-            || self.held_at(self.scrub.location()).any(|entry| entry.position == read.position);
+        let dirty = self.dirty_of(of);
+        let is_current = dirty
+            .is_some_and(|dirty| dirty.all_entries().any(|entry| entry.position == read.position))
+            || self.held_of(of).iter().any(|entry| entry.position == read.position);
         let is_bad = is_current && (!unreadable.is_empty() || crc32c(buffer) != read.checksum);
         if is_bad && !is_retry {
-            return self.scrub_next_in_log(queue, true, out);
+            return self.scrub_next_in_log(of, queue, true, out);
         }
         if is_bad {
+            let owner = match of {
+                ScrubbedLog::Extent => {
+                    let ExtentLocation { member, extent } = self.scrub.location();
+                    self.members[member].owners[extent as usize]
+                }
+                ScrubbedLog::Part((component, part)) => {
+                    Owner { component: self.components[component].record.id, part }
+                }
+            };
             self.scrub.note_damaged(1);
-            self.note_damage(0, owner.component, owner.part, u16::from(read.block), out);
+            self.note_damage(0, (owner.component, owner.part, u16::from(read.block)), 0, out);
         }
         self.scrub.note_read(BLOCK_SIZE);
         queue.pop();
-        self.scrub_next_in_log(queue, false, out);
+        self.scrub_next_in_log(of, queue, false, out);
     }
 
     fn scrub_read(&mut self, read: ExtentRead, buffer: Buffer, out: &mut Vec<Output>) {
@@ -199,12 +247,12 @@ impl Group {
         self.scrub_issue(member, offset, buffer, out);
     }
 
-    fn scrub_issue(&mut self, member: u8, offset: u64, buffer: Buffer, out: &mut Vec<Output>) {
+    pub(super) fn scrub_issue(&mut self, member: u8, offset: u64, buffer: Buffer, out: &mut Vec<Output>) {
         let purpose = Purpose::Scrub { buffer: buffer.clone() };
         self.issue_read(member, purpose, ReadRequest { offset, buffer, gentle: true }, out);
     }
 
-    fn scrub_table_page(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
+    pub(super) fn scrub_table_page(&mut self, member: u8, page: u32, out: &mut Vec<Output>) {
         let Some(buffer) = self.own_pool.take(2 * PAGE_SIZE) else {
             return self.scrub.go_on_at(self.now + MEMORY_PAUSE);
         };
@@ -237,11 +285,15 @@ impl Group {
                 let (id, device) = (self.compute_ids.next(), member.id);
                 let task = Task { computation: Computation::Checksums, data: buffer.clone() };
                 out.push(Output::Compute { id, task });
+                let read = Scrubbed::Extent(read);
                 let verification = Verification { id, device, read, buffer, unreadable: bad };
                 self.scrub.begin(Step::Verifying(verification));
             }
+            Step::Frames(read) => self.scrub_frames_read(read, (buffer, bad), out),
             Step::TablePage { page, version } => self.scrub_verify_page(page, version, (&buffer, &bad), out),
-            Step::Log { queue, is_retry } => self.scrub_verify_in_log(queue, is_retry, (&buffer, &bad), out),
+            Step::Log { of, queue, is_retry } => {
+                self.scrub_verify_in_log(of, (queue, is_retry), (&buffer, &bad), out);
+            }
             Step::Idle | Step::Page | Step::Verifying(_) => {
                 unreachable!("a scrub read belongs to its step")
             }
@@ -258,7 +310,10 @@ impl Group {
         if member.id != device || !member.is_in_service() {
             return self.next_extent();
         }
-        self.scrub_verify(read, checksums, (buffer, &unreadable), out);
+        match read {
+            Scrubbed::Extent(read) => self.scrub_verify(read, checksums, (buffer, &unreadable), out),
+            Scrubbed::Frames(read) => self.scrub_verify_frames(read, checksums, (buffer, &unreadable), out),
+        }
     }
 
     fn scrub_verify(
@@ -291,7 +346,7 @@ impl Group {
         }
         self.scrub.note_damaged(bad.len() as u64);
         for block in bad {
-            self.note_damage(index, before.component, before.part, block, out);
+            self.note_damage(index, (before.component, before.part, block), 0, out);
         }
         self.scrub.note_read(buffer.len() as u64);
         self.scrub_log(out);

@@ -1,9 +1,11 @@
 //! Snapshots of components: made, told in lists, and taken apart when they are deleted (docs/design/0044).
 
 use super::Group;
+use crate::component::Component;
 use crate::format::FORMAT_PLAIN;
 use crate::format::batch::{Origin, Record};
 use crate::format::map::{Entry, SNAPSHOTS_MAX, SNAPSHOTS_PER_PAGE, SnapshotPage};
+use crate::index::Dirty;
 use crate::io::{ComponentKey, GroupError, Op, Output};
 use crate::lineage::Snapshot;
 use crate::part_map::Placement;
@@ -32,7 +34,9 @@ impl Group {
         let mut is_equal = true;
         for (index, member) in self.members.iter().filter(|(_, member)| member.is_in_service()) {
             let mut named: BTreeSet<Frame> = BTreeSet::new();
-            let own = self.components.iter().filter(|(_, component)| component.member == index);
+            // Components of a device that has left are forgotten, but for their keys.
+            let is_own = |component: &Component| component.member == index && component.is_stable;
+            let own = self.components.iter().filter(|(_, component)| is_own(component));
             for (key, component) in own {
                 let mut from = 0;
                 while let Some((part, placement)) = self.index.first_placed(key, from..u32::MAX) {
@@ -63,8 +67,9 @@ impl Group {
         let component = &self.components[key];
         let (member, component_id) = (component.member, component.record.id);
         let is_refused = self.log.format() == FORMAT_PLAIN
-            || number <= component.lineage.last_number()
+            || component.lineage.is_passed(number)
             || component.lineage.snapshots().len() >= SNAPSHOTS_MAX
+            || component.lineage.is_rolling_back()
             || self.held.of_component(key).next().is_some();
         if is_refused {
             out.push(Output::Done { op, result: Err(GroupError::SnapshotRefused) });
@@ -75,7 +80,9 @@ impl Group {
             || (self.buffer.gathers(component_id) && self.rules.hold(Rule::MarkBetweenBatches));
         let wanted = list_pages(component.lineage.snapshots().len() + 1);
         let missing = wanted.saturating_sub(component.lineage.list_pages.len());
-        if (self.members[member].table.free_page_count() as usize) < missing {
+        let is_short = (self.unclaimed_pages(member) as usize) < missing;
+        let pages = self.lists_due_on(member) + missing as u64;
+        if missing > 0 && (is_short || !self.has_space_for(member, (0, pages), 0)) {
             return self.seek_page(member, Work::Snapshot { change, number }, out);
         }
         if is_early || !self.has_guest_room(0) {
@@ -97,6 +104,12 @@ impl Group {
         let record = Record::Snapshot { member, component: component_id, number, id, tag };
         self.buffer.push(record, Some(op), Buffers::new());
         None
+    }
+
+    /// Free pages of a device that no visit of destaging counts on.
+    fn unclaimed_pages(&self, member: u8) -> u32 {
+        let free = self.members[member].table.free_page_count();
+        free.saturating_sub(self.destaging.pages_of_visits(member))
     }
 
     /// Work waits for a page, unless the device has no space for any.
@@ -157,22 +170,26 @@ impl Group {
 
     /// Writes the list of a component's snapshots to its pages; later, if a page is lacking.
     pub(super) fn update_list(&mut self, key: u32) {
+        let mut unclaimed = self.unclaimed_pages(self.components[key].member);
         let component = &mut self.components[key];
         let table = &mut self.members[component.member].table;
         let records = component.lineage.records();
         if component.lineage.last_stable() == 0 || component.record.is_deleting {
+            self.lists_due.remove(&key);
             return;
         }
         // One that is asked for has its place there already.
         let wanted = list_pages(component.lineage.snapshots().len());
         while component.lineage.list_pages.len() < wanted {
-            match table.take_page(Content::Empty) {
+            let taken = if unclaimed > 0 { table.take_page(Content::Empty) } else { None };
+            match taken {
                 Some(page) => component.lineage.list_pages.push(page),
                 None => {
                     self.lists_due.insert(key);
                     return;
                 }
             }
+            unclaimed -= 1;
         }
         while component.lineage.list_pages.len() > wanted {
             table.give_page_back(component.lineage.list_pages.pop().expect("there are more"));
@@ -208,15 +225,19 @@ impl Group {
         self.lists_due.iter().any(is_there)
     }
 
-    /// Whether something of a device waits for a page.
-    pub(super) fn wants_pages(&self, member: u8) -> bool {
-        let is_of = |key: &u32| self.components.get(*key).is_some_and(|component| component.member == member);
-        self.page_seekers.contains(&member) || self.lists_due.iter().any(is_of)
+    /// Lists of snapshots that lack a page on a device.
+    pub(super) fn lists_due_on(&self, member: u8) -> u64 {
+        let is_of =
+            |key: &&u32| self.components.get(**key).is_some_and(|component| component.member == member);
+        self.lists_due.iter().filter(is_of).count() as u64
     }
 
     /// After a start, deletions of snapshots go on.
     pub(super) fn go_on_dropping(&mut self) {
-        let has_deleting = |(_, component): &(u32, &crate::component::Component)| {
+        for key in self.components.iter().map(|(key, _)| key).collect::<Vec<u32>>() {
+            self.components[key].lineage.delete_unlisted();
+        }
+        let has_deleting = |(_, component): &(u32, &Component)| {
             component.lineage.snapshots().iter().any(|one| one.is_deleting)
         };
         self.dropping = self.components.iter().filter(has_deleting).map(|(key, _)| key).collect();
@@ -250,9 +271,14 @@ impl Group {
     }
 
     /// Takes what a part has in the delta of a snapshot: each entry goes to the next older snapshot, if that may see it, else it is freed
-    /// (docs/design/0044, rule 3). False, and nothing is done, as long as a page is not in memory.
+    /// (docs/design/0044, rule 3). False, and nothing is done, as long as a page is not in memory, or the part
+    /// is being destaged.
     fn take_apart(&mut self, key: u32, number: u32, part: u32, out: &mut Vec<Output>) -> bool {
         let component = &self.components[key];
+        // What is on its way counts on the room in its pages, and what is to be taken back is told by them.
+        if self.index.of(key, part).is_some_and(Dirty::is_destaging) || component.lineage.is_due(part) {
+            return false;
+        }
         let (index, older) = (component.member, component.lineage.older(number));
         let member = &mut self.members[index];
         let pages: Vec<u32> = component.lineage.deltas_of(part).iter().map(|one| one.page).collect();
@@ -263,6 +289,8 @@ impl Group {
         let mut freed: Vec<Entry> = Vec::new();
         for &page in &pages {
             let mut delta = member.table.delta(page).expect("it is in memory").clone();
+            let left = self.components[key].lineage.deltas_of(part).iter().map(|one| one.page);
+            let others: Vec<u32> = left.filter(|other| *other != page).collect();
             let taken = delta.take(number);
             if taken.is_empty() {
                 continue;
@@ -275,8 +303,7 @@ impl Group {
                         let other = member.table.peek_delta(*page);
                         other.is_some_and(|other| other.find(older, block).is_some())
                     };
-                    delta.find(older, block).is_some()
-                        || pages.iter().filter(|other| **other != page).any(has)
+                    delta.find(older, block).is_some() || others.iter().any(has)
                 };
                 match older.filter(|older| !is_known(*older) && !keeps) {
                     Some(older) => {

@@ -3,11 +3,12 @@
 use super::{Group, Phase};
 use crate::io::ComponentKey;
 use crate::limits;
-use crate::member::Standing;
+use crate::member::{ChunkMaking, Standing};
 use crate::state::{ComponentState, GroupState, MemberState};
 use crate::table::Table;
 use base::Instant;
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
+use std::ops::Range;
 
 /// Why no device of a group serves whose log device failed.
 const LOG_FAILED: &str = "the log of its disk group failed";
@@ -45,6 +46,17 @@ impl Group {
             memory_bytes: memory as u64,
             counters: self.counters,
         }
+    }
+
+    /// The bytes of a device in which pages of its table stand beside the fixed table, or will: for those who check the group from outside.
+    pub fn chunks(&self, member: u8) -> Vec<Range<u64>> {
+        let Some(member) = self.members.get(member) else { return Vec::new() };
+        let known = (0..member.table.chunk_count()).filter_map(|number| member.table.extent_of_chunk(number));
+        let coming = member.chunk.map(|chunk| match chunk {
+            ChunkMaking::Begun { extent } | ChunkMaking::OnItsWay { extent } => extent,
+        });
+        let bytes = |extent| member.geometry.block_offset(extent, 0);
+        known.chain(coming).map(|extent| bytes(extent)..bytes(extent) + EXTENT_SIZE).collect()
     }
 
     /// Whether it is still being opened: then nobody knows what stands in it.

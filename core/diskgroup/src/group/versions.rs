@@ -76,6 +76,10 @@ impl Group {
             Some(Placement::Page(page)) => {
                 let Some(map) = member.table.map(page) else { return Err(Some((index, page))) };
                 regions = map.regions;
+                let lineage = &self.components[component].lineage;
+                if let Some(rollback) = lineage.rollback().filter(|_| lineage.is_due(part)) {
+                    regions.iter_mut().for_each(|region| *region = rollback.id.max(*region));
+                }
             }
         }
         if let Some(dirty) = dirty {

@@ -99,7 +99,8 @@ impl Group {
             return None;
         }
         // A mark is of no part, and is stable before what comes after it.
-        let is_of_part = !work.is_mark() && !matches!(work, Work::Snapshot { .. });
+        let is_of_component = matches!(work, Work::Snapshot { .. } | Work::Rollback { .. });
+        let is_of_part = !work.is_mark() && !is_of_component;
         if is_of_part && self.exclusive.is_held((component, part)) {
             self.exclusive.park((component, part), work);
             return None;
@@ -121,6 +122,7 @@ impl Group {
             Work::Trim { change, count } => self.accept_trim(change, count, out),
             Work::Order { target, order, ranges } => self.accept_order(target, order, ranges),
             Work::Snapshot { change, number } => self.accept_snapshot(change, number, out),
+            Work::Rollback { change, number } => self.accept_rollback(change, number, out),
         }
     }
 
@@ -150,11 +152,12 @@ impl Group {
         let change = self.not_lessened(change, checksums.len() as u16);
         let Change { op, component, part, block, id, origin, .. } = change;
         let blocks = checksums.len();
-        if self.is_unplaced(component, part) {
+        let is_whole = blocks == BLOCKS_PER_EXTENT && ends.is_empty();
+        if self.is_unplaced(component, part) && !(is_whole && self.may_become_plain(component, part)) {
             return self.accept_unplaced_write(change, data, (checksums, ends), out);
         }
         // A write that ends something goes through the log, for both must be in one batch.
-        if blocks == BLOCKS_PER_EXTENT && ends.is_empty() {
+        if is_whole {
             match self.whole(change) {
                 Whole::At(id) => {
                     if let Some(extent) = self.allocate(component) {
@@ -168,6 +171,9 @@ impl Group {
                 }
                 Whole::Unknown => {}
             }
+        }
+        if self.is_unplaced(component, part) {
+            return self.accept_unplaced_write(change, data, (checksums, ends), out);
         }
         if !self.has_room_for_records(1 + ends.len(), blocks as u64, blocks as u64) {
             return Some(Work::Write { change, data, checksums, ends });
@@ -409,8 +415,9 @@ impl Group {
             Record::Direct { component, part, location, replaced, .. } => {
                 let key =
                     self.components.key_of(*component).expect("a component stays until its parts are free");
-                if replaced.is_some() {
-                    self.unmap(key, *part);
+                match replaced {
+                    Some(_) => self.unmap(key, *part),
+                    None => self.leave_map(key, *part),
                 }
                 self.map(key, *part, location.extent);
                 if let Some(extent) = replaced {
@@ -440,7 +447,7 @@ impl Group {
                 self.scarcity.end_free();
                 self.release_extent(*location, out);
             }
-            Record::Snapshot { .. } | Record::SnapshotGone { .. } => {}
+            Record::Snapshot { .. } | Record::Rollback { .. } | Record::SnapshotGone { .. } => {}
             Record::Hold { location, .. }
             | Record::HoldTrim { location, .. }
             | Record::HoldDamaged { location, .. } => self.index.accepted_hold_is_stable(*location),
@@ -541,6 +548,7 @@ impl Group {
     /// A capacity device is lost: what only it could still do is dropped, so that the log does not wait for it.
     pub(super) fn fail_member_work(&mut self, member: u8, out: &mut Vec<Output>) {
         self.index.drop_device(member);
+        self.void_maps.retain(|(of, _)| *of != member);
         self.drop_held_on(member);
         self.members[member].table.forget_dirty();
         self.members[member].is_unsynced = false;

@@ -3,6 +3,7 @@
 use crate::format::batch::ExtentLocation;
 use base::WriteId;
 use base::units::BLOCKS_PER_EXTENT;
+use std::collections::BTreeMap;
 
 /// What the newest version of a block in the log is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,10 +64,10 @@ pub(crate) struct Segment {
     pub(super) entries: Vec<IndexEntry>,
 }
 
-/// Pages of the table that a part may need when it is destaged, beside two for each segment: its map page.
+/// Pages of the table that a part may need when it is destaged, beside those of its segments: its map page.
 const MAP_PAGES: u64 = 1;
-/// Delta pages that a segment may need: it has 256 entries at most, which fit one page, and some of them may go to a page that is there.
-const DELTA_PAGES: u64 = 2;
+/// Delta pages that a segment may need: what does not fit the part's last one, at most 256 entries, fits another.
+const DELTA_PAGES: u64 = 1;
 
 /// All that the log knows of one extent beyond its descriptor, or of a part that gets its place when it is destaged. What is in force, oldest first: the
 /// descriptor, unless `reset`, or the map page; then `direct`; then the former segments; then `entries`.
@@ -161,7 +162,9 @@ impl Dirty {
             return (0, 0);
         }
         let frames = u64::from(self.data_count) + u64::from(self.pending_blocks);
-        (frames, MAP_PAGES + DELTA_PAGES * (self.former.len() as u64 + 1))
+        // Of the changes that are not stable yet, those of each batch may begin a segment, and two batches are on their way at most.
+        let segments = self.former.len() as u64 + 1 + u64::from(self.pending.min(2));
+        (frames, MAP_PAGES + DELTA_PAGES * segments)
     }
 
     pub(crate) fn direct(&self) -> Option<&Direct> {
@@ -223,6 +226,13 @@ impl Dirty {
             .min()
     }
 
+    /// Whether the version of a block from that position of the log is the newest of its segment.
+    pub(crate) fn has_at(&self, block: u8, position: u64) -> bool {
+        let former = self.former.iter().map(|segment| &segment.entries);
+        let mut found = former.chain([&self.entries]).filter_map(|entries| find_in(entries, block));
+        found.any(|entry| entry.position == position)
+    }
+
     /// The newest version of a block.
     pub(crate) fn find(&self, block: u8) -> Option<&IndexEntry> {
         find_in(&self.entries, block).or_else(|| self.find_before(block, u32::MAX))
@@ -239,6 +249,48 @@ impl Dirty {
         former.map(|segment| find_in(&segment.entries, block)).find_map(|found| found)
     }
 
+    /// Takes the entries out that stand in the log from a position on.
+    pub(super) fn void_since(&mut self, position: u64) -> Vec<IndexEntry> {
+        let former = self.former.iter_mut().map(|segment| &mut segment.entries);
+        let mut void: Vec<IndexEntry> = Vec::new();
+        for entries in former.chain([&mut self.entries]) {
+            void.extend(entries.extract_if(.., |entry| entry.position >= position));
+        }
+        self.former.retain(|segment| !segment.entries.is_empty());
+        self.data_count -= void.iter().filter(|entry| entry.wants_frame()).count() as u32;
+        void
+    }
+
+    /// After recovery: blocks of these segments, the oldest ones, go to their places in the part's extent. No frames are promised to them.
+    pub(super) fn settle_in_place(&mut self, is_in_place: impl Fn(u32) -> bool) {
+        let current = (self.born, &mut self.entries);
+        let former = self.former.iter_mut().map(|segment| (segment.born, &mut segment.entries));
+        for (_, entries) in former.chain([current]).take_while(|(born, _)| is_in_place(*born)) {
+            entries.iter_mut().for_each(|entry| entry.has_place = true);
+        }
+        self.data_count = self.all_entries().filter(|entry| entry.wants_frame()).count() as u32;
+    }
+
+    /// After recovery: takes what records say of the same part that name no extent. Records of both kinds may follow each other in any order, so
+    /// in each segment the later one counts, with the greatest id of both.
+    pub(super) fn join(&mut self, other: Dirty) {
+        let mut segments: BTreeMap<u32, Vec<IndexEntry>> = BTreeMap::new();
+        let Dirty { former, born, entries, raised, .. } = other;
+        let own = Segment { born: self.born, entries: std::mem::take(&mut self.entries) };
+        let all = std::mem::take(&mut self.former).into_iter().chain([own]).chain(former);
+        for segment in all.chain([Segment { born, entries }]) {
+            let joined = segments.entry(segment.born).or_default();
+            segment.entries.into_iter().for_each(|entry| join_entry(joined, entry));
+        }
+        self.born = self.born.max(born);
+        self.entries = segments.remove(&self.born).unwrap_or_default();
+        segments.retain(|_, entries| !entries.is_empty());
+        self.former = segments.into_iter().map(|(born, entries)| Segment { born, entries }).collect();
+        self.is_mapped = true;
+        self.data_count = self.all_entries().filter(|entry| entry.wants_frame()).count() as u32;
+        self.raised.extend(raised);
+    }
+
     /// Puts `entry` instead of any older one of its block. Returns that older one. The block keeps the greatest id of
     /// both: a copy may come with a lesser one than a guest's change that went before, and contains that change.
     pub(super) fn insert(&mut self, entry: IndexEntry) -> Option<IndexEntry> {
@@ -252,6 +304,18 @@ impl Dirty {
                 None
             }
         }
+    }
+}
+
+/// Puts an entry into a segment, in which the later one of a block counts, with the greatest id of both.
+fn join_entry(segment: &mut Vec<IndexEntry>, entry: IndexEntry) {
+    match segment.binary_search_by_key(&entry.block, |known| known.block) {
+        Ok(at) => {
+            let id = entry.id.max(segment[at].id);
+            let newer = if entry.position > segment[at].position { entry } else { segment[at] };
+            segment[at] = IndexEntry { id, ..newer };
+        }
+        Err(at) => segment.insert(at, entry),
     }
 }
 

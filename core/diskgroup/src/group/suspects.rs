@@ -1,0 +1,121 @@
+//! Pages of chunks whose newer copy does not verify (docs/design/0044).
+//!
+//! Such a page is torn, and its older copy counts, or it is damaged, and what it told is lost. The log tells which, but only once it is read. Until then
+//! the older copy is taken to count. If it contradicts what other pages say, or the log has no intent, it is undone, and the page is kept as lost: a start
+//! after this one must know, too, that it may have told of any part.
+
+use super::Group;
+use crate::format::map::{DeltaPage, Entry, MapPage};
+use crate::format::page::{Descriptor, PageContent};
+use crate::pools::Frame;
+use crate::rules::Rule;
+use crate::table::Content;
+
+impl Group {
+    /// All pages are read: the older copies of suspects count for now, but where they contradict other pages.
+    pub(super) fn take_suspects(&mut self) -> Result<(), &'static str> {
+        for (index, page, content) in self.recovery().take_chunk_suspects() {
+            if !self.members[index].is_in_service() {
+                continue;
+            }
+            match content {
+                None => self.members[index].table.keep(page, Content::Empty),
+                Some(content) if self.contradicts(index, &content) => {
+                    self.members[index].table.keep(page, Content::Empty);
+                    self.recovery().note_damaged(index, page);
+                    continue;
+                }
+                Some(content) => self.recover_content(index, page, content)?,
+            }
+            self.recovery().suspect(index, page);
+            // A torn copy must be written over before its intent is forgotten.
+            self.members[index].table.mark_dirty(page);
+        }
+        Ok(())
+    }
+
+    /// Whether a page of a chunk says what cannot be true beside the pages that were taken over.
+    fn contradicts(&self, index: u8, content: &PageContent) -> bool {
+        let (component, part) = match content {
+            PageContent::Map(map) => (map.component, map.part),
+            PageContent::Delta(delta) => (delta.component, delta.part),
+            PageContent::Snapshots(list) => (list.component, 0),
+            PageContent::Component(None) => return false,
+            PageContent::Descriptors(_) | PageContent::Component(Some(_)) => return true,
+        };
+        let Some(key) = self.components.key_of(component) else {
+            return component != Descriptor::LOST.component;
+        };
+        let found = &self.components[key];
+        if found.member != index || part >= found.part_count() {
+            return true;
+        }
+        let is_mapped = matches!(content, PageContent::Map(_)) && self.index.page_of(key, part).is_some();
+        let pools = &self.members[index].pools;
+        let mut frames = self.frames_of(index, &entries_of(content)).into_iter();
+        is_mapped || frames.any(|frame| pools.is_used(frame))
+    }
+
+    fn frames_of(&self, index: u8, entries: &[Entry]) -> Vec<Frame> {
+        let member = &self.members[index];
+        entries.iter().filter_map(|entry| member.frame_at(entry.unit()?)).collect()
+    }
+
+    /// What a page of a chunk told is not known, nor of which part: what its older copy says, if that was taken to count, does not.
+    pub(super) fn lose_chunk_page(&mut self, index: u8, page: u32) {
+        self.undo_chunk_page(index, page);
+        let member = &mut self.members[index];
+        member.lost_extents += 1;
+        member.lost_pages += 1;
+        let content = match self.rules.hold(Rule::KeepLostPages) {
+            true => Content::Map(Box::new(MapPage::lost(Descriptor::LOST.component, 0))),
+            false => Content::Empty,
+        };
+        member.table.keep_damaged(page, content);
+    }
+
+    fn undo_chunk_page(&mut self, index: u8, page: u32) {
+        let name = self.members[index].table.take_name(page);
+        let key = name.and_then(|(id, _)| self.components.key_of(id));
+        let Some(content) = self.members[index].table.content(page).map(|content| content.clone()) else {
+            return;
+        };
+        let mut entries: Vec<Entry> = Vec::new();
+        match (content, key) {
+            (Content::Map(map), Some(key)) if self.index.page_of(key, map.part) == Some(page) => {
+                self.index.drop_page(key, map.part);
+                self.with_reservation(key, crate::component::Component::give_extent_back);
+                entries.extend(map.entries.iter());
+            }
+            (Content::Delta(delta), Some(key)) => {
+                let lineage = &mut self.components[key].lineage;
+                lineage.note_delta(page, &DeltaPage::empty(delta.component, delta.part));
+                for group in &delta.groups {
+                    lineage.count(group.snapshot, -(group.entries.len() as i64));
+                    entries.extend(group.entries.iter().map(|(_, entry)| *entry));
+                }
+            }
+            (Content::Snapshots(list), _) => {
+                if let Some(key) = self.components.key_of(list.component) {
+                    self.components[key].lineage.forget_listed(page, &list.snapshots);
+                }
+            }
+            (Content::Map(_) | Content::Delta(_) | Content::Empty | Content::Descriptors(_), _) => {}
+        }
+        for frame in self.frames_of(index, &entries) {
+            self.members[index].pools.void(frame);
+        }
+    }
+}
+
+/// The entries of a page of a chunk.
+fn entries_of(content: &PageContent) -> Vec<Entry> {
+    match content {
+        PageContent::Map(map) => map.entries.to_vec(),
+        PageContent::Delta(delta) => {
+            let entries = delta.groups.iter().flat_map(|group| group.entries.iter());
+            entries.map(|(_, entry)| *entry).collect()
+        }
+        PageContent::Snapshots(_) | PageContent::Descriptors(_) | PageContent::Component(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,245 @@
+//! Mapped parts (docs/design/0044): what scrubbing finds, rollback, parts that become plain again, and pages that are lost.
+
+use super::{Bench, id};
+use crate::format::batch::Origin;
+use crate::{Completion, ComponentKey, Event, GroupError, Input, Op};
+use base::request::Piece;
+use base::units::BLOCK_SIZE;
+use base::{ComponentId, RequestTag};
+use smallvec::SmallVec;
+
+/// Some seconds: more than scrubbing rests between two rounds.
+const LONG: u64 = 60_000_000_000;
+
+/// A component of a mapped group, with a way to say what its blocks hold.
+struct Stage {
+    bench: Bench,
+    component: ComponentKey,
+    op: u64,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let mut bench = Bench::mapped(Bench::blank());
+        let component = bench.create();
+        Stage { bench, component, op: 10 }
+    }
+
+    fn restart(self) -> Stage {
+        let bench = self.bench.restart();
+        let component = bench.group.component(ComponentId(1)).expect("it is there");
+        Stage { bench, component, op: self.op }
+    }
+
+    fn next(&mut self) -> (Op, u64) {
+        self.op += 1;
+        (Op(self.op), self.op)
+    }
+
+    fn write(&mut self, block: u16, count: usize, value: u8) {
+        let (component, (op, sequence)) = (self.component, self.next());
+        let mut buffer = self.bench.pool.take(count * BLOCK_SIZE as usize).expect("memory");
+        buffer.bytes_mut().fill(value);
+        self.bench.ask(Input::Write {
+            op,
+            component,
+            part: 0,
+            layer: 0,
+            block,
+            data: [buffer].into_iter().collect(),
+            id: id(1, sequence),
+            origin: Origin::Guest(RequestTag(sequence)),
+            checksums: SmallVec::new(),
+            ends: SmallVec::new(),
+        });
+        assert!(matches!(self.bench.done[&op.0], Ok(Completion::Done)), "{:?}", self.bench.done[&op.0]);
+    }
+
+    /// The first byte of each block as a snapshot sees it.
+    fn read(&mut self, block: u16, count: u16, snapshot: u32) -> Result<Vec<u8>, GroupError> {
+        let (component, (op, _)) = (self.component, self.next());
+        let (part, layer, verify) = (0, 0, true);
+        self.bench.ask(Input::Read { op, component, part, layer, block, count, snapshot, verify });
+        match self.bench.done[&op.0].clone()? {
+            Completion::Data(pieces, _) => {
+                let bytes = pieces.iter().flat_map(|piece| match piece {
+                    Piece::Bytes(buffer) => buffer.to_vec(),
+                    Piece::Hole(len) => vec![0; *len as usize],
+                });
+                Ok(bytes.step_by(BLOCK_SIZE as usize).collect())
+            }
+            other => panic!("a read was answered {other:?}"),
+        }
+    }
+
+    fn snapshot(&mut self, number: u32) {
+        let (component, (op, sequence)) = (self.component, self.next());
+        let tag = RequestTag(sequence);
+        self.bench.ask(Input::Snapshot { op, component, number, id: id(1, sequence), tag });
+        assert!(matches!(self.bench.done[&op.0], Ok(Completion::Done)), "{:?}", self.bench.done[&op.0]);
+    }
+
+    fn roll_back(&mut self, number: u32) -> Result<(), GroupError> {
+        let (component, (op, sequence)) = (self.component, self.next());
+        let tag = RequestTag(sequence);
+        self.bench.ask(Input::Rollback { op, component, number, id: id(1, sequence), tag });
+        self.bench.done[&op.0].clone().map(drop)
+    }
+
+    fn drop_snapshot(&mut self, number: u32) {
+        let (component, (op, _)) = (self.component, self.next());
+        self.bench.ask(Input::DropSnapshot { op, component, number });
+        assert!(matches!(self.bench.done[&op.0], Ok(Completion::Done)));
+    }
+
+    /// All stands at rest, and in pages on the device.
+    fn drain(&mut self) {
+        let (_, sequence) = self.next();
+        self.bench.decide(sequence, self.component, id(1, sequence), 1);
+        self.bench.group.drain();
+        for _ in 0..50 {
+            self.bench.settle(Vec::new());
+        }
+        assert!(self.bench.group.is_drained());
+        assert_ne!(self.bench.group.frames_agree(), Some(false), "frames are those that pages name");
+    }
+
+    /// Damages the only place on the capacity device at which a block holds that value.
+    fn damage(&mut self, value: u8) {
+        let blocks = self.bench.devices[1].chunks_exact_mut(BLOCK_SIZE as usize);
+        let mut found: Vec<&mut [u8]> =
+            blocks.filter(|block| block.iter().all(|byte| *byte == value)).collect();
+        assert_eq!(found.len(), 1, "blocks of {value}");
+        found[0][77] ^= 1;
+    }
+
+    fn scrub(&mut self) {
+        let before = self.bench.group.state().counters.scrub_rounds;
+        for _ in 0..2000 {
+            self.bench.now += LONG;
+            self.bench.settle(Vec::new());
+            if self.bench.group.state().counters.scrub_rounds > before + 1 {
+                return;
+            }
+        }
+        panic!("no round of scrubbing ends");
+    }
+
+    /// The blocks that were told to be damaged, each with the snapshot that sees it.
+    fn damaged(&self) -> Vec<(u16, u32)> {
+        let found = self.bench.events.iter().filter_map(|event| match event {
+            Event::BlockDamaged { block, snapshot, .. } => Some((*block, *snapshot)),
+            _ => None,
+        });
+        found.collect()
+    }
+}
+
+#[test]
+fn scrubbing_finds_damage_to_what_the_live_disk_and_what_only_a_snapshot_sees() {
+    let mut stage = Stage::new();
+    stage.write(3, 1, 0xa1);
+    stage.write(9, 1, 0xa2);
+    stage.snapshot(1);
+    stage.write(3, 1, 0xb1);
+    stage.drain();
+    stage.scrub();
+    assert_eq!(stage.damaged(), []);
+    stage.damage(0xa1);
+    stage.scrub();
+    assert_eq!(stage.damaged(), [(3, 1)], "only the snapshot sees it");
+    stage.damage(0xa2);
+    stage.damage(0xb1);
+    stage.scrub();
+    let mut damaged = stage.damaged();
+    damaged.sort_unstable();
+    assert_eq!(damaged, [(3, 0), (3, 1), (9, 0)]);
+}
+
+#[test]
+fn a_rollback_takes_back_what_is_at_rest_and_what_the_log_has_and_nothing_that_comes_later() {
+    let mut stage = Stage::new();
+    stage.write(0, 4, 0xa0);
+    stage.snapshot(1);
+    stage.write(0, 1, 0xb0);
+    stage.write(8, 1, 0xb8);
+    stage.drain();
+    let mut stage = stage.restart();
+    stage.write(1, 1, 0xc0);
+    assert_eq!(stage.read(0, 4, 0), Ok(vec![0xb0, 0xc0, 0xa0, 0xa0]));
+    assert_eq!(stage.roll_back(1), Ok(()));
+    assert_eq!(stage.read(0, 4, 0), Ok(vec![0xa0; 4]));
+    assert_eq!(stage.read(8, 1, 0), Ok(vec![0]));
+    stage.write(2, 1, 0xd0);
+    for stage in [&mut stage.restart()] {
+        assert_eq!(stage.read(0, 4, 0), Ok(vec![0xa0, 0xa0, 0xd0, 0xa0]), "once more after a crash");
+        stage.drain();
+        assert_eq!(stage.read(0, 4, 0), Ok(vec![0xa0, 0xa0, 0xd0, 0xa0]));
+        assert_eq!(stage.read(0, 4, 1), Ok(vec![0xa0; 4]), "the snapshot stays what it is");
+    }
+}
+
+#[test]
+fn only_the_newest_snapshot_is_rolled_back_to() {
+    let mut stage = Stage::new();
+    stage.snapshot(1);
+    stage.snapshot(2);
+    assert_eq!(stage.roll_back(1), Err(GroupError::NoSnapshot));
+    assert_eq!(stage.roll_back(3), Err(GroupError::NoSnapshot));
+    assert_eq!(stage.roll_back(2), Ok(()));
+    stage.drop_snapshot(2);
+    stage.drain();
+    let mut stage = stage.restart();
+    assert_eq!(stage.roll_back(1), Ok(()));
+}
+
+#[test]
+fn a_part_that_no_snapshot_sees_gets_an_extent_of_its_own_when_it_is_written_as_a_whole() {
+    let mut stage = Stage::new();
+    stage.write(0, 8, 0xa0);
+    stage.snapshot(1);
+    stage.write(0, 2, 0xb0);
+    stage.drain();
+    let mut stage = stage.restart();
+    stage.write(0, 256, 0xc0);
+    assert_eq!(stage.bench.group.state().counters.direct_bytes, 0, "the snapshot sees the part");
+    stage.drop_snapshot(1);
+    stage.drain();
+    let mut stage = stage.restart();
+    stage.write(1, 1, 0xd0);
+    stage.write(0, 256, 0xe0);
+    assert!(stage.bench.group.state().counters.direct_bytes > 0);
+    assert_eq!(stage.read(0, 256, 0), Ok(vec![0xe0; 256]));
+    let mut stage = stage.restart();
+    assert_eq!(stage.read(0, 256, 0), Ok(vec![0xe0; 256]), "its map page is void");
+    stage.write(5, 1, 0xf0);
+    stage.drain();
+    let mut stage = stage.restart();
+    assert_eq!(stage.read(4, 3, 0), Ok(vec![0xe0, 0xf0, 0xe0]));
+    stage.snapshot(2);
+    stage.write(5, 1, 0xa5);
+    stage.drain();
+    assert_eq!((stage.read(5, 1, 0), stage.read(5, 1, 2)), (Ok(vec![0xa5]), Ok(vec![0xf0])));
+}
+
+/// What a lost page told was forgotten with the start after the next: its part was taken for a hole.
+#[test]
+fn what_a_lost_page_told_is_damaged_and_never_a_hole() {
+    let mut stage = Stage::new();
+    stage.write(0, 4, 0xa0);
+    stage.snapshot(1);
+    stage.write(0, 1, 0xb0);
+    stage.drain();
+    let pages = stage.bench.devices[1].chunks_exact_mut(BLOCK_SIZE as usize);
+    let is_map = |page: &&mut [u8]| page[..4] == *b"DPGE" && page[36] == 4;
+    let maps: Vec<&mut [u8]> = pages.filter(is_map).collect();
+    assert!(!maps.is_empty());
+    maps.into_iter().for_each(|page| page[2000] ^= 1);
+    for _ in 0..3 {
+        stage = stage.restart();
+        assert_eq!(stage.read(0, 1, 0), Err(GroupError::Damaged));
+        assert_eq!(stage.read(1, 1, 1), Err(GroupError::Damaged));
+        stage.drain();
+    }
+    assert!(!stage.bench.events.iter().any(|event| matches!(event, Event::OpenFailed(_))));
+}
