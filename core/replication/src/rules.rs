@@ -156,7 +156,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 67] = [
+    pub const ALL: [Rule; 71] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -170,6 +170,10 @@ impl Rule {
         Rule::CopyUnderLock,
         Rule::RefuseOldSessions,
         Rule::SettleAfterResync,
+        Rule::HoldForSnapshot,
+        Rule::DrainBeforeSnapshot,
+        Rule::NumberAttempts,
+        Rule::ViewFromWhole,
         Rule::DeltaIncludesTarget,
         Rule::DeltaIncludesEqual,
         Rule::DeltaIncludesOlder,

@@ -66,7 +66,7 @@ impl Group {
         let Change { op, component: key, id, origin, .. } = change;
         let component = &self.components[key];
         let (member, component_id) = (component.member, component.record.id);
-        let is_refused = self.log.format() == FORMAT_PLAIN
+        let is_refused = self.members.superblocks()[0].format == FORMAT_PLAIN
             || component.lineage.is_passed(number)
             || component.lineage.snapshots().len() >= SNAPSHOTS_MAX
             || component.lineage.is_rolling_back()
@@ -76,7 +76,8 @@ impl Group {
             return None;
         }
         // What the component's parts become by changes under way is part of it, and must be before it in the log. Its list needs a page.
-        let is_early = self.exclusive.holds_any_of(key)
+        let is_early = self.log.format() == FORMAT_PLAIN
+            || self.exclusive.holds_any_of(key)
             || (self.buffer.gathers(component_id) && self.rules.hold(Rule::MarkBetweenBatches));
         let wanted = list_pages(component.lineage.snapshots().len() + 1);
         let missing = wanted.saturating_sub(component.lineage.list_pages.len());

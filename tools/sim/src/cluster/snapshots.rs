@@ -13,6 +13,9 @@ use node::Token;
 use replication::{NotTaken, Roster, Standing};
 use wire::Answer;
 
+/// Names of inspections that nothing else has.
+const FIRST_TOKEN: u64 = 1 << 50;
+
 /// Snapshots that a disk has at most.
 const MOST: usize = 6;
 
@@ -195,52 +198,52 @@ impl World {
     /// Reads the views of every component by itself.
     fn inspect_views(&mut self) -> Result<(), String> {
         self.inspected.clear();
-        let mut token = 1;
         for guest in 0..self.guests.len() {
-            let disk = self.guests[guest].disk;
-            let layout = self.disks[guest].layout.clone();
-            let (_, roster) = self.directory.get(disk).expect("every disk has a record");
-            let mut asked: Vec<(u64, u32, u16, u32, ComponentId)> = Vec::new();
-            for number in roster.snapshots.taken.clone() {
-                for member in roster.members.iter().filter(|one| !one.lacks.contains(number)) {
-                    let parts = layout
-                        .place(usize::from(member.place))
-                        .map_or(0, |place| place[0].size / EXTENT_SIZE);
-                    let host = self.index_of(member.node);
-                    for part in 0..parts as u32 {
-                        self.with_node(host, |node, now, out| {
-                            node.inspect(now, Token(token), member.component, (part, number), out);
-                        });
-                        asked.push((token, number, member.place, part, member.component));
-                        token += 1;
-                    }
-                }
+            let (_, roster) = self.directory.get(self.guests[guest].disk).expect("every disk has a record");
+            // One after the other: what was read is kept in the memory of the hosts until it is looked at.
+            for number in &roster.snapshots.taken {
+                self.inspect_view(guest, &roster, *number)?;
             }
-            self.run_until(self.now + 3000 * MS)?;
-            for (token, number, place, part, component) in asked {
-                let Some(Answer::Data { pieces, .. }) = self.inspected.remove(&token) else {
-                    return Err(format!(
-                        "{component:?} of {disk:?} does not show its part of snapshot {number}"
-                    ));
-                };
-                let mut blocks = Vec::new();
-                layout.map(0, self.disks[guest].size, &mut |span| {
-                    let first = u64::from(part) * EXTENT_SIZE;
-                    let (start, end) =
-                        (span.offset.max(first), (span.offset + span.len).min(first + EXTENT_SIZE));
-                    if span.place == usize::from(place) && start < end {
-                        let at = span.disk_offset + (start - span.offset);
-                        blocks.push((
-                            at / BLOCK_SIZE,
-                            ((start - first) / BLOCK_SIZE) as usize,
-                            (end - start) / BLOCK_SIZE,
-                        ));
-                    }
+        }
+        Ok(())
+    }
+
+    fn inspect_view(&mut self, guest: usize, roster: &Roster, number: u32) -> Result<(), String> {
+        let (disk, layout) = (self.guests[guest].disk, self.disks[guest].layout.clone());
+        let mut asked: Vec<(u64, u16, u32, ComponentId)> = Vec::new();
+        for member in roster.members.iter().filter(|one| !one.lacks.contains(number)) {
+            let place = layout.place(usize::from(member.place));
+            let parts = place.map_or(0, |place| place[0].size / EXTENT_SIZE);
+            let host = self.index_of(member.node);
+            for part in 0..parts as u32 {
+                let token = FIRST_TOKEN + asked.len() as u64;
+                self.with_node(host, |node, now, out| {
+                    node.inspect(now, Token(token), member.component, (part, number), out);
                 });
-                self.guests[guest]
-                    .view_read(number, &pieces, &blocks)
-                    .map_err(|why| format!("{component:?} of {disk:?}: {why}"))?;
+                asked.push((token, member.place, part, member.component));
             }
+        }
+        self.run_until(self.now + 500 * MS)?;
+        for (token, place, part, component) in asked {
+            let answer = self.inspected.remove(&token);
+            let Some(Answer::Data { pieces, .. }) = answer else {
+                return Err(format!(
+                    "{component:?} of {disk:?} does not show part {part} of snapshot {number}: {answer:?}"
+                ));
+            };
+            let mut blocks = Vec::new();
+            layout.map(0, self.disks[guest].size, &mut |span| {
+                let first = u64::from(part) * EXTENT_SIZE;
+                let (start, end) =
+                    (span.offset.max(first), (span.offset + span.len).min(first + EXTENT_SIZE));
+                if span.place == usize::from(place) && start < end {
+                    let at = span.disk_offset + (start - span.offset);
+                    let from = ((start - first) / BLOCK_SIZE) as usize;
+                    blocks.push((at / BLOCK_SIZE, from, (end - start) / BLOCK_SIZE));
+                }
+            });
+            let told = self.guests[guest].view_read(number, &pieces, &blocks);
+            told.map_err(|why| format!("{component:?} of {disk:?}: {why}"))?;
         }
         Ok(())
     }
