@@ -1,25 +1,12 @@
 //! What a host keeps of a pass: counts of each component, sizes of compressed blocks, and contents, in bounded memory.
 
-use crate::limits::CONTENTS_MAX;
-use crate::meter::Measured;
+use crate::choice::{Choice, Measured};
+use crate::limits::{CONTENTS_MAX, READS_PER_CHECKSUM};
 use crate::plan::Rates;
 use crate::sizes::Sizes;
 use base::ComponentId;
 use base::checksum::CRC32C_OF_ZERO_BLOCK;
 use std::collections::BTreeMap;
-
-/// A block that is to be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Choice {
-    /// Which block of its part.
-    pub block: u16,
-    /// Its CRC-32C when it was chosen.
-    pub checksum: u32,
-    /// Whether it is in the sample for compression.
-    pub for_compression: bool,
-    /// Whether it is in the sample for deduplication.
-    pub for_deduplication: bool,
-}
 
 /// What all equal blocks have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +26,7 @@ pub struct ComponentSample {
     pub zero_blocks: u64,
     /// The sizes of the blocks in the sample for compression.
     pub sizes: Sizes,
-    /// The contents in the sample for deduplication, and how many blocks have each.
+    /// The contents in the sample for deduplication, and how many blocks were read that have it.
     pub contents: BTreeMap<Content, u32>,
     /// Blocks that were chosen and had other bytes, or none, when they were read.
     pub changed: u64,
@@ -51,6 +38,12 @@ impl ComponentSample {
     /// Allocated blocks that are not zero: what the samples are of.
     pub fn data_blocks(&self) -> u64 {
         self.blocks - self.zero_blocks
+    }
+
+    /// Blocks with that checksum that were read for deduplication.
+    fn reads_of(&self, checksum: u32) -> u32 {
+        let all = Content { checksum, hash: 0 }..=Content { checksum, hash: u64::MAX };
+        self.contents.range(all).fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
 }
 
@@ -71,6 +64,19 @@ impl HostSample {
         HostSample { rates, components: BTreeMap::new(), contents_max: CONTENTS_MAX, content_count: 0 }
     }
 
+    /// Adds what another pass found, on other components. The rates become the lower ones.
+    pub fn join(&mut self, other: HostSample) {
+        self.rates.compression = self.rates.compression.min(other.rates.compression);
+        self.rates.deduplication = self.rates.deduplication.min(other.rates.deduplication);
+        self.components.extend(other.components);
+        self.content_count = self.components.values().map(|sample| sample.contents.len()).sum();
+    }
+
+    /// A component was looked at, be it that nothing is in it.
+    pub fn visit(&mut self, component: ComponentId) {
+        self.components.entry(component).or_default();
+    }
+
     /// Counts the blocks of a part, by their checksums, and chooses those that are to be read.
     pub fn take_census(
         &mut self,
@@ -81,6 +87,8 @@ impl HostSample {
         let Rates { compression, deduplication } = self.rates;
         let sample = self.components.entry(component).or_default();
         let mut choices = Vec::new();
+        // Blocks of this part that were chosen for deduplication, by checksum.
+        let mut reads: BTreeMap<u32, u32> = BTreeMap::new();
         for (block, checksum) in checksums.iter().enumerate() {
             let (block, Some(checksum)) = (block as u16, *checksum) else { continue };
             sample.blocks += 1;
@@ -89,7 +97,12 @@ impl HostSample {
                 continue;
             }
             let for_compression = compression.chooses_position(component, part, block);
-            let for_deduplication = deduplication.chooses_content(checksum);
+            let mut for_deduplication = deduplication.chooses_content(checksum);
+            if for_deduplication {
+                let reads = reads.entry(checksum).or_insert_with(|| sample.reads_of(checksum));
+                for_deduplication = *reads < READS_PER_CHECKSUM;
+                *reads += u32::from(for_deduplication);
+            }
             if for_compression || for_deduplication {
                 choices.push(Choice { block, checksum, for_compression, for_deduplication });
             }
@@ -163,6 +176,23 @@ mod tests {
         let found = &sample.components[&COMPONENT];
         assert_eq!(found.contents.values().copied().collect::<Vec<_>>(), [2]);
         assert_eq!(found.sizes.count(), 2);
+        sample.visit(COMPONENT);
+        sample.visit(ComponentId(6));
+        let blocks: Vec<u64> = sample.components.values().map(|one| one.blocks).collect();
+        assert_eq!(blocks, [3, 0], "a component without data has a sample, too");
+    }
+
+    #[test]
+    fn a_content_that_comes_again_and_again_is_read_a_few_times() {
+        let mut sample = HostSample::new(Rates { compression: Rate::from_bits(0), ..ALL });
+        let mut read = 0;
+        for part in 0..3 {
+            let choices = sample.take_census(COMPONENT, part, &[Some(7); 256]);
+            read += choices.len();
+            choices.into_iter().for_each(|choice| sample.take(COMPONENT, choice, measured(9)));
+        }
+        assert_eq!((read, sample.components[&COMPONENT].blocks), (READS_PER_CHECKSUM as usize, 768));
+        assert_eq!(sample.take_census(ComponentId(6), 0, &[Some(7)]).len(), 1, "components are apart");
     }
 
     #[test]

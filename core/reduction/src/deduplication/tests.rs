@@ -1,7 +1,7 @@
 //! The estimate against populations that are known: is it right in the mean, and is its error what it is told to be?
 
 use super::*;
-use crate::meter::Measured;
+use crate::choice::Measured;
 use crate::plan::Rates;
 use crate::sample::HostSample;
 use base::{ComponentId, Random};

@@ -21,7 +21,7 @@ fn pass(populations: &[Population], rate: Rate, seed: u64) -> Vec<ComponentSampl
             for choice in sample.take_census(component, part as u32, &checksums) {
                 let units = blocks[usize::from(choice.block)];
                 let measured =
-                    crate::meter::Measured { units: Some((units, units)), hash: None, has_changed: false };
+                    crate::choice::Measured { units: Some((units, units)), hash: None, has_changed: false };
                 sample.take(component, choice, measured);
             }
         }
