@@ -75,6 +75,10 @@ pub enum Kind {
     ClusterFounded,
     /// The level of the cluster's records was raised.
     ClusterUpgraded,
+    /// A pass that samples the data of a host began.
+    EstimateBegan,
+    /// It has ended, or was stopped.
+    EstimateEnded,
     /// Tokens or certificates were given, or count no more.
     CertificatesChanged,
     /// The shared directory does not answer.
@@ -97,7 +101,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 44] = [
+    pub const ALL: [Kind; 46] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -133,6 +137,8 @@ impl Kind {
         Kind::SettingsChanged,
         Kind::ClusterFounded,
         Kind::ClusterUpgraded,
+        Kind::EstimateBegan,
+        Kind::EstimateEnded,
         Kind::CertificatesChanged,
         Kind::DirectoryAway,
         Kind::DirectoryBack,
@@ -182,6 +188,8 @@ impl Kind {
             Kind::SettingsChanged => "settings.changed",
             Kind::ClusterFounded => "cluster.founded",
             Kind::ClusterUpgraded => "cluster.upgraded",
+            Kind::EstimateBegan => "estimate.began",
+            Kind::EstimateEnded => "estimate.ended",
             Kind::CertificatesChanged => "certificates.changed",
             Kind::DirectoryAway => "directory.away",
             Kind::DirectoryBack => "directory.back",
