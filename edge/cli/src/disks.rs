@@ -1,7 +1,7 @@
 //! `disk`.
 
 use crate::shell::{Shell, seconds, size};
-use crate::{text, transfer};
+use crate::{estimate, text, transfer};
 use api::client::disk_path;
 use api::types::{
     AllowedView, AttachedView, BucketView, ChangeDisk, CreateDisk, DiskSummary, DiskView, HistogramView,
@@ -96,6 +96,11 @@ pub enum DiskCommand {
     Import(transfer::ImportOptions),
     /// Export a disk to an image file.
     Export(transfer::ExportOptions),
+    /// Estimate what compression and deduplication would save of a disk, by the sample of `drystone cluster estimate --start`.
+    Estimate {
+        /// Name or id of the disk.
+        name: String,
+    },
     /// Show the I/O histograms of a disk.
     Histogram(HistogramOptions),
 }
@@ -249,6 +254,7 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
         }
         DiskCommand::Import(options) => transfer::import(shell, options).await,
         DiskCommand::Export(options) => transfer::export(shell, options).await,
+        DiskCommand::Estimate { name } => estimate::of_disk(shell, &name).await,
         DiskCommand::Histogram(options) => histogram(shell, options).await,
     }
 }
