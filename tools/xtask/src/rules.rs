@@ -277,7 +277,7 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
 
 /// Third-party crates that any of ours may use in its tests only.
 pub const THIRD_PARTY_IN_TESTS: &[&str] =
-    &["crc32c", "insta", "proptest", "rcgen", "rusty_erasure", "serde_json", "tempfile", "toml"];
+    &["crc32c", "insta", "lz4_flex", "proptest", "rcgen", "rusty_erasure", "serde_json", "tempfile", "toml"];
 
 /// The licence of every crate of ours.
 pub const LICENCE: &str = "Apache-2.0";
