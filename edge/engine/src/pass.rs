@@ -3,7 +3,7 @@
 //! One request is under way at a time. What it does is in `sampling.rs`.
 
 use crate::compute::ChosenBlock;
-use crate::limits::PASS_PACE;
+use crate::limits::{PASS_PACE, RUN_MAX};
 use crate::state::{PassResult, PassRunning, PassState};
 use base::units::BLOCK_SIZE;
 use base::{ComponentId, Instant};
@@ -53,6 +53,8 @@ pub(crate) enum Step {
     Census { part: u32 },
     /// It waits for the first of these runs of blocks.
     Reading { part: u32, runs: VecDeque<Vec<Choice>>, read: Vec<ChosenBlock> },
+    /// It rests before it reads the next of these runs.
+    Resting { part: u32, runs: VecDeque<Vec<Choice>>, read: Vec<ChosenBlock> },
     /// The blocks wait for the thread that computes.
     Waiting(Vec<ChosenBlock>),
     /// They are being measured.
@@ -117,7 +119,7 @@ impl Passes {
     /// When it goes on by itself.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         let pass = self.running.as_ref()?;
-        matches!(pass.step, Step::Idle | Step::Waiting(_)).then_some(pass.next_at)
+        pass.step.is_at_rest().then_some(pass.next_at)
     }
 
     pub(crate) fn state(&self) -> PassState {
@@ -131,10 +133,20 @@ impl Passes {
     }
 }
 
+impl Step {
+    /// Whether nothing is under way: it goes on when its time comes.
+    fn is_at_rest(&self) -> bool {
+        match self {
+            Step::Idle | Step::Resting { .. } | Step::Waiting(_) => true,
+            Step::Census { .. } | Step::Reading { .. } | Step::Measuring => false,
+        }
+    }
+}
+
 impl Pass {
     /// Whether it goes on now.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
-        matches!(self.step, Step::Idle | Step::Waiting(_)) && self.next_at <= now
+        self.step.is_at_rest() && self.next_at <= now
     }
 
     /// It goes on at that time at the earliest.
@@ -164,11 +176,13 @@ fn pause(bytes: u64, share: Share) -> Duration {
     Duration::from_nanos(bytes * 1_000_000_000 / share.of(PASS_PACE).max(1))
 }
 
-/// The chosen blocks of a part, in runs of neighbours: one read brings a run.
+/// The chosen blocks of a part, in short runs of neighbours: one read brings a run.
 pub(crate) fn runs_of(choices: Vec<Choice>) -> VecDeque<Vec<Choice>> {
     let mut runs: VecDeque<Vec<Choice>> = VecDeque::new();
     for choice in choices {
-        let follows = |run: &Vec<Choice>| run.last().is_some_and(|last| last.block + 1 == choice.block);
+        let follows = |run: &Vec<Choice>| {
+            run.len() < RUN_MAX && run.last().is_some_and(|last| last.block + 1 == choice.block)
+        };
         match runs.back_mut().filter(|run| follows(run)) {
             Some(run) => run.push(choice),
             None => runs.push_back(vec![choice]),
@@ -203,6 +217,12 @@ mod tests {
         assert_eq!(found, [3..6, 9..10, 255..256]);
         assert_eq!(bytes_of(&runs[0]), 3 * 4096);
         assert!(runs_of(Vec::new()).is_empty());
+        let runs = runs_of((0..40).map(choice).collect());
+        assert_eq!(
+            runs.iter().map(Vec::len).collect::<Vec<_>>(),
+            [16, 16, 8],
+            "guests wait for none of them for long"
+        );
     }
 
     #[test]

@@ -44,8 +44,13 @@ impl Engine {
     pub(crate) fn advance_pass(&mut self) {
         let now = self.now();
         let Some(pass) = self.passes.running().filter(|pass| pass.is_due(now)) else { return };
-        if let Step::Waiting(blocks) = std::mem::replace(&mut pass.step, Step::Idle) {
-            return self.measure(blocks);
+        match std::mem::replace(&mut pass.step, Step::Idle) {
+            Step::Waiting(blocks) => return self.measure(blocks),
+            Step::Resting { part, runs, read } => return self.read_next(part, runs, read),
+            Step::Idle => {}
+            step @ (Step::Census { .. } | Step::Reading { .. } | Step::Measuring) => {
+                unreachable!("a pass that waits for an answer is not due: {step:?}")
+            }
         }
         while let Some(component) = pass.components.front().copied() {
             let Some(part) = self.node.next_backed_part(component, pass.next_part) else {
@@ -92,9 +97,12 @@ impl Engine {
                     }
                     _ => pass.sample().note_unreadable(component, run.len() as u64),
                 }
-                self.read_next(part, runs, read);
+                match runs.is_empty() {
+                    true => self.measure(read),
+                    false => pass.step = Step::Resting { part, runs, read },
+                }
             }
-            (step @ (Step::Idle | Step::Waiting(_) | Step::Measuring), _) => {
+            (step @ (Step::Idle | Step::Resting { .. } | Step::Waiting(_) | Step::Measuring), _) => {
                 unreachable!("an inspection ends while the pass does something else: {step:?}")
             }
         }
