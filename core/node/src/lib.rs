@@ -22,6 +22,7 @@ mod pieces;
 mod range;
 mod request;
 mod runs;
+mod sampling;
 mod shares;
 mod tail;
 mod zeroes;

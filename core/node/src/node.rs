@@ -49,6 +49,8 @@ pub struct Node {
     /// Requests that wait for a buffer, in order.
     pub(crate) stalled: VecDeque<u32>,
     spare: Vec<Vec<diskgroup::Output>>,
+    /// Bytes that inspections of components have read: work in the background, as scrubbing is.
+    pub(crate) inspected_bytes: u64,
     /// Shares of destaging, scrubbing and copies.
     pub(crate) shares: Shares,
     /// Links with other nodes, components for owners elsewhere, owners of disks here.
@@ -76,6 +78,7 @@ impl Node {
             paced: BTreeSet::new(),
             stalled: VecDeque::new(),
             spare: Vec::new(),
+            inspected_bytes: 0,
             shares,
         }
     }
@@ -227,7 +230,8 @@ impl Node {
 
     fn look_at_groups(&mut self) {
         let groups = self.groups.iter().flatten();
-        let (congestion, done) = groups.fold((0, Done::default()), |(congestion, done), group| {
+        let before = Done { moved: self.inspected_bytes, ..Done::default() };
+        let (congestion, done) = groups.fold((0, before), |(congestion, done), group| {
             let moved = done.moved + group.background_bytes();
             let copied = done.copied + group.copied_bytes();
             (group.congestion().max(congestion), Done { moved, copied })

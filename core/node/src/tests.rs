@@ -13,6 +13,7 @@ use replication::owner::Committed;
 use replication::{Ceiling, Member, Role, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
+mod sampling;
 mod zeroes;
 
 const LOG_SIZE: u64 = 16 * MIB;

@@ -7,6 +7,7 @@ mod attaching;
 mod care;
 mod devices;
 mod directory;
+mod estimate;
 mod events;
 mod health;
 mod import;
@@ -29,6 +30,10 @@ pub use care::{
 };
 pub use devices::{AllDevicesView, DeviceView, HostDevicesView};
 pub use directory::{DirectoryMemberView, DirectoryView, MemberRole};
+pub use estimate::{
+    ComponentSampleView, CompressionView, DeduplicationView, EstimateProgressView, EstimateView,
+    HostPassView, HostSampleView, RatesView, ReductionView, StartEstimate,
+};
 pub use events::{EventQuery, EventView, EventsView};
 pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
 pub use import::{BeginImport, DeleteDisk, EndImport, ImportView};

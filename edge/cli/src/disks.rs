@@ -1,7 +1,7 @@
 //! `disk`.
 
 use crate::shell::{Shell, seconds, size};
-use crate::{snapshots, text, transfer};
+use crate::{estimate, snapshots, text, transfer};
 use api::client::disk_path;
 use api::types::{
     AllowedView, AttachedView, BucketView, ChangeDisk, CreateDisk, DiskSummary, DiskView, HistogramView,
@@ -99,6 +99,11 @@ pub enum DiskCommand {
     /// Take, list and delete snapshots of a disk.
     #[command(subcommand)]
     Snapshot(snapshots::SnapshotCommand),
+    /// Estimate what compression and deduplication would save of a disk, by the sample of `drystone cluster estimate --start`.
+    Estimate {
+        /// Name or id of the disk.
+        name: String,
+    },
     /// Show the I/O histograms of a disk.
     Histogram(HistogramOptions),
 }
@@ -253,6 +258,7 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
         DiskCommand::Import(options) => transfer::import(shell, options).await,
         DiskCommand::Export(options) => transfer::export(shell, options).await,
         DiskCommand::Snapshot(command) => snapshots::run(shell, command).await,
+        DiskCommand::Estimate { name } => estimate::of_disk(shell, &name).await,
         DiskCommand::Histogram(options) => histogram(shell, options).await,
     }
 }

@@ -129,6 +129,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "disk snapshot delete",
         &["drystone disk snapshot list web", "drystone disk snapshot delete web monday --confirm monday"],
     ),
+    ("disk estimate", &["drystone disk estimate web", "drystone disk estimate web --json"]),
     (
         "disk histogram",
         &["drystone disk histogram web", "drystone disk histogram web --since 5m --kind latency"],
@@ -197,6 +198,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("cluster show", &["drystone cluster show", "drystone cluster show --json"]),
     ("cluster set", &["drystone cluster set repair-delay 90m", "drystone cluster set balance reactive"]),
     ("cluster balance", &["drystone cluster balance", "drystone cluster balance --json"]),
+    (
+        "cluster estimate",
+        &["drystone cluster estimate --start", "drystone cluster estimate --start --sample 1%"],
+    ),
     ("cluster directory", &["drystone cluster directory", "drystone cluster directory --json"]),
     (
         "cluster rebuild-directory",
@@ -364,6 +369,7 @@ mod tests {
         "Drop",
         "Empty",
         "End",
+        "Estimate",
         "Export",
         "Forecast",
         "Get",

@@ -9,6 +9,7 @@ mod cluster;
 pub mod demo;
 mod devices;
 mod disks;
+mod estimate;
 mod events;
 mod examples;
 mod find;

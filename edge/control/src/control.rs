@@ -7,6 +7,7 @@ mod care;
 mod cluster;
 mod devices;
 mod disks;
+mod estimate;
 mod events;
 mod founding;
 mod health;

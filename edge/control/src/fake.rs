@@ -13,7 +13,7 @@ use api::Client;
 use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId};
 use engine::{
     ClusterCommand, ClusterState, Command, DeviceState, DiskRecord, DiskState, EngineError, EngineHandle,
-    GroupSpec, GroupState, HeldComponent, HostState, Locking, Order, OrderFailure,
+    GroupSpec, GroupState, HeldComponent, HostState, Locking, Order, OrderFailure, PassState,
 };
 use failure::Failure;
 use iostats::{Operation, Recorder};
@@ -249,6 +249,7 @@ impl Fake {
                 drop(answer.send(chosen.map(Fake::state).collect()));
             }
             Command::Found { answer } => drop(answer.send(Vec::new())),
+            Command::Pass { answer, .. } => drop(answer.send(PassState::default())),
             Command::Cluster(command) => self.answer_cluster(*command),
             Command::Stop { answer } => {
                 self.stopped = true;

@@ -10,6 +10,7 @@ pub mod config;
 mod control;
 mod data_dir;
 pub mod directory;
+mod estimates;
 mod events;
 #[cfg(any(test, feature = "testing"))]
 pub mod fake;

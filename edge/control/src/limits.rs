@@ -161,3 +161,9 @@ pub const SUPPORT_WAIT: Duration = Duration::from_secs(60);
 pub const JOURNAL_LINES: usize = 10_000;
 /// How long `journalctl` may take.
 pub const JOURNAL_WAIT: Duration = Duration::from_secs(20);
+/// How long a host waits for another one to begin or end a pass that samples its data.
+pub const HOST_ORDER_WAIT: Duration = Duration::from_secs(5);
+/// How long a host waits for the sample of another one: 8 MiB at most, over a slow network.
+pub const SAMPLE_ANSWER_WAIT: Duration = Duration::from_secs(20);
+/// How often it is looked whether a pass has ended.
+pub const PASS_WATCH_PERIOD: Duration = Duration::from_millis(500);

@@ -91,8 +91,12 @@ impl Engine {
             }
             FabricOutput::Fetch { disk } => self.notify(Notice::Fetch { disk }),
             FabricOutput::Component { token, answer: found } => {
-                let Target::Component(answer) = self.targets.remove(token.0 as usize) else {
-                    unreachable!("requests about components are answered as such")
+                let answer = match self.targets.remove(token.0 as usize) {
+                    Target::Component(answer) => answer,
+                    Target::Pass(serial) => return self.inspected(serial, found),
+                    Target::Guest { .. } | Target::Overdue { .. } | Target::Closing(_) => {
+                        unreachable!("requests about components are answered as such")
+                    }
                 };
                 let result = match found {
                     Some(wire::Answer::Refused(refusal)) => Err(OrderFailure::Refused(refusal)),

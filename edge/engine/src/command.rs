@@ -5,7 +5,7 @@
 use crate::error::EngineError;
 use crate::notice::Ticket;
 use crate::settings::{Endpoint, Fabric};
-use crate::state::{ClusterState, DiskState, HostState};
+use crate::state::{ClusterState, DiskState, HostState, PassState};
 use base::{ComponentId, DeviceId, DiskId, GroupId, NodeId};
 use cluster::Access;
 use diskgroup::Lost;
@@ -52,6 +52,8 @@ pub enum Command {
     Disks { only: Option<DiskId>, answer: Answer<Vec<DiskState>> },
     /// Disks that stand on the opened devices by the devices' own account (to rebuild a lost directory from).
     Found { answer: Answer<Vec<FoundDisk>> },
+    /// A pass that samples what the devices hold, for estimates: begins it, ends it, or only tells of it.
+    Pass { order: PassOrder, answer: Answer<PassState> },
     /// What has to do with the cluster.
     Cluster(Box<ClusterCommand>),
     /// Stops: no new requests, waits for those under way, makes a checkpoint, ends the thread.
@@ -63,6 +65,22 @@ impl Command {
     pub fn cluster(command: ClusterCommand) -> Command {
         Command::Cluster(Box::new(command))
     }
+}
+
+/// What is to become of a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PassOrder {
+    /// Begins one with that number and those rates. One that is under way ends without a result.
+    Begin {
+        /// Greater than that of the pass before: the engines of a host know by it which results belong together.
+        number: u64,
+        /// How many blocks are read.
+        rates: reduction::Rates,
+    },
+    /// Ends the pass that is under way, without a result.
+    End,
+    /// Nothing.
+    Nothing,
 }
 
 /// What the control plane may ask.

@@ -42,6 +42,7 @@ impl Engine {
             }
             Command::Disks { only, answer } => drop(answer.send(self.disk_states(only))),
             Command::Found { answer } => drop(answer.send(self.node.found())),
+            Command::Pass { order, answer } => drop(answer.send(self.order_pass(order))),
             Command::Cluster(command) => self.cluster_command(*command),
             Command::Stop { answer } => {
                 self.registry.stop = Some((answer, std::time::Instant::now() + STOP_PATIENCE));

@@ -4,16 +4,17 @@
 //! meanwhile: that is what makes the `unsafe` blocks here sound.
 
 use crate::mailbox::{Mailbox, Message};
-use base::Buffer;
+use base::{Buffer, ComponentId};
 use diskgroup::{Computation, ComputeId, Task};
 use node::GroupKey;
+use reduction::{Choice, HostSample, Meter};
 use slab::Slab;
 use std::sync::OnceLock;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// Works of all engines of the host that wait at most: each group has one under way. What finds no room is done at once by the
-/// engine itself.
-const QUEUE_MAX: usize = 16;
+/// Works of all engines of the host that wait at most: each group has one under way, and each engine one of a pass. A group's work
+/// that finds no room is done at once by the engine itself; that of a pass waits.
+const QUEUE_MAX: usize = 32;
 
 /// How much the worker gives way: half as nice as can be, so that it still gets on beside a full load.
 const NICE: i32 = 10;
@@ -30,11 +31,36 @@ unsafe impl Send for Bytes {}
 
 /// What the worker is handed.
 #[derive(Debug)]
-struct Work {
-    computation: Computation,
-    bytes: Bytes,
-    ticket: u32,
-    mailbox: Mailbox,
+enum Work {
+    /// For a group.
+    Computation { computation: Computation, bytes: Bytes, ticket: u32, mailbox: Mailbox },
+    /// For the pass with that serial number.
+    Blocks { serial: u64, batch: Batch, mailbox: Mailbox },
+}
+
+/// Blocks of a component that are to be measured, and the sample that takes the results. It goes to the worker and comes back: to keep
+/// it within its bound may take milliseconds, which guests must not wait for.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) component: ComponentId,
+    pub(crate) sample: Box<HostSample>,
+    pub(crate) blocks: Vec<ChosenBlock>,
+}
+
+impl Batch {
+    fn measure(mut self, meter: &mut Meter) -> Box<HostSample> {
+        for ChosenBlock { choice, bytes } in self.blocks {
+            self.sample.take(self.component, choice, meter.measure(&bytes, choice));
+        }
+        self.sample
+    }
+}
+
+/// A block of a sample, with bytes of its own, so that no buffer is kept for long.
+#[derive(Debug)]
+pub(crate) struct ChosenBlock {
+    pub(crate) choice: Choice,
+    pub(crate) bytes: Box<[u8]>,
 }
 
 /// What an engine waits for.
@@ -66,12 +92,32 @@ impl Computing {
         let bytes = Bytes { start: task.data.as_ptr(), len: task.data.len() };
         let entry = self.under_way.vacant_entry();
         let (computation, ticket) = (task.computation, entry.key() as u32);
-        let work = Work { computation, bytes, ticket, mailbox: self.mailbox.clone() };
+        let work = Work::Computation { computation, bytes, ticket, mailbox: self.mailbox.clone() };
         if worker.try_send(work).is_err() {
             return Err(task);
         }
         entry.insert(UnderWay { group, id, buffer: task.data });
         Ok(())
+    }
+
+    /// Whether blocks can be measured: there is a thread for it.
+    pub(crate) fn can_measure() -> bool {
+        worker().is_some()
+    }
+
+    /// Has the blocks of a sample measured, for the pass with that serial number.
+    ///
+    /// # Errors
+    /// Gives them back if the worker has too much to do, or there is none.
+    pub(crate) fn measure(&self, serial: u64, batch: Batch) -> Result<(), Box<Batch>> {
+        let Some(worker) = worker() else { return Err(Box::new(batch)) };
+        let work = Work::Blocks { serial, batch, mailbox: self.mailbox.clone() };
+        worker.try_send(work).map_err(|refused| match refused {
+            TrySendError::Full(Work::Blocks { batch, .. })
+            | TrySendError::Disconnected(Work::Blocks { batch, .. }) => Box::new(batch),
+            TrySendError::Full(Work::Computation { .. })
+            | TrySendError::Disconnected(Work::Computation { .. }) => unreachable!("it was not handed in"),
+        })
     }
 
     /// Work that was handed out is done: gives its buffer back, and says which group wanted it and by which id.
@@ -109,12 +155,20 @@ fn worker() -> Option<&'static SyncSender<Work>> {
 fn work(receiver: &Receiver<Work>) {
     // SAFETY: it changes nothing but how this thread is scheduled. Where it fails, the worker gives way no more than others.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
-    for Work { computation, bytes, ticket, mailbox } in receiver {
-        // SAFETY: the engine keeps the buffer, and nobody changes its bytes, until it has the answer.
-        let data = unsafe { std::slice::from_raw_parts(bytes.start, bytes.len) };
-        let computed = computation.perform(data);
+    let mut meter = None;
+    for work in receiver {
         // An engine that has ended waits for nothing.
-        let _ = mailbox.send(Message::Computed(ticket, computed));
+        let _ = match work {
+            Work::Computation { computation, bytes, ticket, mailbox } => {
+                // SAFETY: the engine keeps the buffer, and nobody changes its bytes, until it has the answer.
+                let data = unsafe { std::slice::from_raw_parts(bytes.start, bytes.len) };
+                mailbox.send(Message::Computed(ticket, computation.perform(data)))
+            }
+            Work::Blocks { serial, batch, mailbox } => {
+                let meter = meter.get_or_insert_with(Meter::default);
+                mailbox.send(Message::Measured(serial, batch.measure(meter)))
+            }
+        };
     }
 }
 
@@ -139,5 +193,27 @@ mod tests {
         assert_eq!((computed, pool.bytes_used()), (expected, 8192));
         assert_eq!(computing.ended(ticket), (GroupKey(0), ComputeId(7)));
         assert_eq!(pool.bytes_used(), 0);
+    }
+
+    #[test]
+    fn a_sample_goes_to_the_worker_and_comes_back_with_the_blocks() {
+        let (mailbox, inbox) = Mailbox::new();
+        let computing = Computing::new(mailbox);
+        let rates =
+            reduction::Rates { compression: reduction::Rate::ALL, deduplication: reduction::Rate::ALL };
+        let mut sample = Box::new(HostSample::new(rates));
+        let component = ComponentId(3);
+        let bytes: Box<[u8]> = vec![7; 4096].into();
+        let choices = sample.take_census(component, 0, &[Some(base::checksum::crc32c(&bytes))]);
+        let blocks = vec![ChosenBlock { choice: choices[0], bytes }];
+        assert!(
+            computing.measure(8, Batch { component, sample, blocks }).is_ok(),
+            "nothing else is asked for"
+        );
+        let Some(Message::Measured(8, sample)) = inbox.wait(Duration::from_secs(60)) else {
+            panic!("the worker answers")
+        };
+        let found = &sample.components[&component];
+        assert_eq!((found.sizes.count(), found.contents.len(), found.changed), (1, 1, 0));
     }
 }

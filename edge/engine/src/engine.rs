@@ -11,6 +11,7 @@ use crate::encryption::Encryption;
 use crate::listener::Listener;
 use crate::mailbox::{Inbox, Mailbox};
 use crate::overdue::Overdue;
+use crate::pass::Passes;
 use crate::peers::Peers;
 use crate::registry::Registry;
 use crate::ring::{Door, Ring};
@@ -39,6 +40,8 @@ pub(crate) enum Target {
     Closing(Answer<()>),
     /// Whoever waits for a node to do something with a component.
     Component(Answer<Result<(), OrderFailure>>),
+    /// The pass with that serial number.
+    Pass(u64),
 }
 
 /// A device of an open group.
@@ -65,6 +68,7 @@ pub(crate) struct Engine {
     pub(crate) outputs: Vec<Output>,
     pub(crate) mailbox: Mailbox,
     pub(crate) computing: Computing,
+    pub(crate) passes: Passes,
     pub(crate) sizes: Sizes,
     pub(crate) started: std::time::Instant,
     pub(crate) is_stopping: bool,
@@ -134,6 +138,7 @@ impl Engine {
             outputs: Vec::new(),
             sizes: Sizes::start(mailbox.clone()),
             computing: Computing::new(mailbox.clone()),
+            passes: Passes::default(),
             mailbox,
             started,
             is_stopping: false,

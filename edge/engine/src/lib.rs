@@ -23,12 +23,14 @@ mod listener;
 mod mailbox;
 mod notice;
 mod overdue;
+mod pass;
 mod patience;
 mod peers;
 mod prepared;
 mod registry;
 mod ring;
 mod run;
+mod sampling;
 mod settings;
 mod shards;
 mod siblings;
@@ -38,6 +40,7 @@ mod state;
 pub use attach::not_named;
 pub use command::{
     Answer, ClusterCommand, Command, Create, DiskLock, DiskRecord, GroupSpec, Locking, Order, OrderFailure,
+    PassOrder,
 };
 pub use complaints::Complaints;
 pub use devices::{cluster_on, refusal_to_take};
@@ -49,4 +52,7 @@ pub use notice::{Notice, Ticket, Visitor};
 pub use peers::PeerTls;
 pub use settings::{Endpoint, Fabric, Listen, Settings, TlsFiles};
 pub use shards::{SHARDS_MAX, Started, start};
-pub use state::{ClientState, ClusterState, DeviceState, DiskState, GroupState, HeldComponent, HostState};
+pub use state::{
+    ClientState, ClusterState, DeviceState, DiskState, GroupState, HeldComponent, HostState, PassResult,
+    PassRunning, PassState,
+};

@@ -16,3 +16,12 @@ pub const PEER_CONNECTIONS_MAX: usize = 1024;
 pub const JOINING_REFUSALS: u32 = 8;
 /// Different complaints about other hosts that are logged; further ones are only counted.
 pub const COMPLAINTS_MAX: usize = 256;
+/// Bytes a second that a pass over the components of an engine reads while no guest feels it: two to three minutes for the table of a TiB
+/// and a sample. With 64 MiB/s and reads of a MiB, guests of a busy machine with two cores felt it.
+pub const PASS_PACE: u64 = 32 << 20;
+/// Blocks that a pass reads at once: 64 KiB, after which it rests.
+pub const RUN_MAX: usize = 16;
+/// What looking at the checksums of a part counts for: a page of the table, though it is often in memory.
+pub const CENSUS_COST: u64 = 4096;
+/// How long a pass waits when the thread that computes has too much to do.
+pub const COMPUTE_RETRY: Duration = Duration::from_millis(20);

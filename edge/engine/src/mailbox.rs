@@ -6,6 +6,7 @@ use crate::listener::Accepted;
 use crate::prepared::Prepared;
 use base::DeviceId;
 use diskgroup::Computed;
+use reduction::HostSample;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -20,6 +21,8 @@ pub(crate) enum Message {
     Shrunk(DeviceId, String),
     /// From the thread that computes: work that was handed out, and what came of it.
     Computed(u32, Computed),
+    /// From the thread that computes: the sample of the pass with that serial number, with the blocks that were handed out.
+    Measured(u64, Box<HostSample>),
     /// From the shard that listens: somebody connected.
     Client(Accepted),
 }

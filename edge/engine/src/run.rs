@@ -105,8 +105,9 @@ impl Engine {
         let mut completions = Vec::new();
         loop {
             let doors = (!self.closed_doors.is_empty()).then(|| self.now() + DOOR_RETRY);
-            let wake_at =
-                [self.node.wake_at(), self.deadline(), doors, self.overdue_at].into_iter().flatten().min();
+            let alarms =
+                [self.node.wake_at(), self.deadline(), doors, self.overdue_at, self.passes.wake_at()];
+            let wake_at = alarms.into_iter().flatten().min();
             let timeout = wake_at.map(|at| at.since(self.now()).max(Duration::from_micros(50)));
             if let Err(error) = self.ring.wait(timeout) {
                 tracing::error!("the ring failed, the engine stops: {error}");
@@ -117,6 +118,7 @@ impl Engine {
                 self.complete(completion);
             }
             self.end_overdue();
+            self.advance_pass();
             self.turn();
             self.registry_turn();
             self.open_doors(false);
@@ -185,6 +187,7 @@ impl Engine {
                         Message::Prepared(prepared) => self.prepared(*prepared),
                         Message::Shrunk(device, why) => self.shrunk(device, &why),
                         Message::Computed(ticket, computed) => self.computed(ticket, computed),
+                        Message::Measured(serial, sample) => self.measured(serial, sample),
                         Message::Client(client) => self.seated(client),
                     }
                 }
@@ -297,7 +300,7 @@ impl Engine {
         let (client, cookie) = match self.targets.remove(token.0 as usize) {
             Target::Guest { client, cookie, .. } => (client, cookie),
             Target::Overdue { disk, bytes } => return self.overdue_ended(disk, bytes),
-            Target::Closing(_) | Target::Component(_) => {
+            Target::Closing(_) | Target::Component(_) | Target::Pass(_) => {
                 unreachable!("guests' tokens are answered as such")
             }
         };
@@ -519,6 +522,7 @@ impl Engine {
     /// Stops taking connections and requests; those under way are answered.
     pub(crate) fn begin_stop(&mut self) {
         self.is_stopping = true;
+        self.passes.end();
         for listener in std::mem::take(&mut self.listeners) {
             self.ring.cancel(listener.fd());
         }

@@ -11,7 +11,7 @@ use crate::mailbox::Message;
 use crate::run;
 use crate::settings::{Fabric, Settings};
 use crate::siblings::Siblings;
-use crate::state::{ClusterState, DiskState, HostState};
+use crate::state::{ClusterState, DiskState, HostState, PassState};
 use base::{DiskId, NodeId};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -156,6 +156,9 @@ impl Router {
             ),
             Command::Unlock { disk, answer } => {
                 self.ask_all(answer, |answer| Command::Unlock { disk, answer }, drop)
+            }
+            Command::Pass { order, answer } => {
+                self.ask_all(answer, |answer| Command::Pass { order, answer }, PassState::merged)
             }
             Command::Stop { answer } => self.ask_all(answer, |answer| Command::Stop { answer }, drop),
             Command::Cluster(command) => self.route_cluster(*command),

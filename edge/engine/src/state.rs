@@ -5,6 +5,7 @@
 use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, NodeId};
 use cluster::Encryption;
 use node::OwnershipState;
+use reduction::HostSample;
 use replication::owner::OwnerState;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -145,6 +146,86 @@ impl DiskState {
             }
         }
         merged.into_values().collect()
+    }
+}
+
+/// A pass that samples what the devices of a host hold.
+#[derive(Debug, Clone, Default)]
+pub struct PassState {
+    /// The pass that is under way.
+    pub running: Option<PassRunning>,
+    /// What the last one found that came to its end.
+    pub result: Option<PassResult>,
+}
+
+/// A pass that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PassRunning {
+    /// Parts (MiB) that were looked at.
+    pub parts: u64,
+    /// Parts that there were when it began.
+    pub parts_total: u64,
+    /// Bytes of data that were read.
+    pub read_bytes: u64,
+    /// How long it has been under way.
+    pub elapsed: Duration,
+}
+
+/// What a pass found.
+#[derive(Debug, Clone)]
+pub struct PassResult {
+    /// Its number.
+    pub number: u64,
+    /// What it found.
+    pub sample: Arc<HostSample>,
+    /// Bytes of data that it read.
+    pub read_bytes: u64,
+    /// How long it took.
+    pub took: Duration,
+    /// When it ended.
+    pub ended: std::time::Instant,
+}
+
+impl PassState {
+    /// The pass of a host out of those of its engines. There is a result only where all of them have it of the same pass.
+    pub(crate) fn merged(all: Vec<PassState>) -> PassState {
+        let count = all.len();
+        let (mut running, mut results) = (None, Vec::new());
+        for one in all {
+            running = match (running, one.running) {
+                (Some(a), Some(b)) => Some(PassRunning::merged(a, b)),
+                (a, b) => a.or(b),
+            };
+            results.extend(one.result);
+        }
+        let newest = results.iter().map(|one| one.number).max();
+        results.retain(|one| Some(one.number) == newest);
+        let result =
+            (results.len() == count).then(|| results.into_iter().reduce(PassResult::merged)).flatten();
+        PassState { running, result }
+    }
+}
+
+impl PassRunning {
+    fn merged(a: PassRunning, b: PassRunning) -> PassRunning {
+        PassRunning {
+            parts: a.parts + b.parts,
+            parts_total: a.parts_total + b.parts_total,
+            read_bytes: a.read_bytes + b.read_bytes,
+            elapsed: a.elapsed.max(b.elapsed),
+        }
+    }
+}
+
+impl PassResult {
+    fn merged(mut a: PassResult, b: PassResult) -> PassResult {
+        Arc::make_mut(&mut a.sample).join(Arc::unwrap_or_clone(b.sample));
+        PassResult {
+            read_bytes: a.read_bytes + b.read_bytes,
+            took: a.took.max(b.took),
+            ended: a.ended.max(b.ended),
+            ..a
+        }
     }
 }
 

@@ -9,6 +9,7 @@ pub const ARROWS: &[(&str, &str, &[&str])] = &[
     ("placement", "core/placement", &["base", "iostats", "layout"]),
     ("replication", "core/replication", &["base", "iostats", "layout", "wire"]),
     ("diskgroup", "core/diskgroup", &["base", "iostats", "layout"]),
+    ("reduction", "core/reduction", &["base"]),
     ("cluster", "core/cluster", &["base", "layout", "wire", "placement", "replication"]),
     (
         "node",
@@ -32,6 +33,7 @@ pub const ARROWS: &[(&str, &str, &[&str])] = &[
             "diskgroup",
             "cluster",
             "node",
+            "reduction",
             "frontends",
             "trust",
             "failure",
@@ -67,6 +69,7 @@ pub const ARROWS: &[(&str, &str, &[&str])] = &[
             "diskgroup",
             "cluster",
             "node",
+            "reduction",
             "etcd",
             "frontends",
             "trust",
@@ -136,6 +139,7 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
     ("cluster", &["smallvec", "thiserror"]),
     ("diskgroup", &["rustc-hash", "slab", "smallvec", "thiserror"]),
     ("node", &["rustc-hash", "slab", "smallvec", "thiserror"]),
+    ("reduction", &["lz4_flex", "sha2", "thiserror", "zstd"]),
     ("etcd", &["etcd-client", "libc", "serde", "serde_json", "tempfile", "thiserror", "tokio"]),
     ("frontends", &["libc", "rustls", "rustls-pki-types", "slab", "smallvec", "thiserror"]),
     ("trust", &["pem", "rcgen", "ring", "rustls", "serde", "thiserror", "x509-parser"]),
@@ -273,7 +277,7 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
 
 /// Third-party crates that any of ours may use in its tests only.
 pub const THIRD_PARTY_IN_TESTS: &[&str] =
-    &["crc32c", "insta", "proptest", "rcgen", "rusty_erasure", "serde_json", "tempfile", "toml"];
+    &["crc32c", "insta", "lz4_flex", "proptest", "rcgen", "rusty_erasure", "serde_json", "tempfile", "toml"];
 
 /// The licence of every crate of ours.
 pub const LICENCE: &str = "Apache-2.0";

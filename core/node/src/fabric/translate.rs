@@ -32,6 +32,7 @@ pub(crate) fn entry(one: WindowEntry, has_happened: bool) -> Entry {
 pub(crate) fn inspected(result: Result<Completion, GroupError>) -> wire::Answer {
     match result {
         Ok(Completion::Data(pieces, checksums)) => wire::Answer::Data { pieces, checksums },
+        Ok(Completion::Checksums(checksums)) => wire::Answer::Checksums(checksums),
         Ok(other) => unreachable!("a read is not answered by {other:?}"),
         Err(error) => wire::Answer::Refused(refusal(error)),
     }

@@ -67,6 +67,16 @@ impl Cluster {
         state: &ClusterState,
         path: &str,
     ) -> (BTreeMap<HostId, T>, Vec<String>) {
+        self.ask_others_within(state, path, HOST_ANSWER_WAIT).await
+    }
+
+    /// The same with another patience.
+    pub async fn ask_others_within<T: DeserializeOwned + Send + 'static>(
+        &self,
+        state: &ClusterState,
+        path: &str,
+        wait: Duration,
+    ) -> (BTreeMap<HostId, T>, Vec<String>) {
         let view = self.view();
         let mut asked = Vec::new();
         let (mut answers, mut silent) = (BTreeMap::new(), Vec::new());
@@ -77,7 +87,7 @@ impl Cluster {
             }
             let (host, security, path) = (Arc::clone(&known.host), self.certified(), path.to_owned());
             let task = tokio::spawn(async move {
-                let answer = ask_host(&host, security.as_deref(), &path, HOST_ANSWER_WAIT).await;
+                let answer = ask_host(&host, security.as_deref(), &path, wait).await;
                 (host, answer)
             });
             asked.push(task);

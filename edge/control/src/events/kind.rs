@@ -81,6 +81,10 @@ pub enum Kind {
     ClusterFounded,
     /// The level of the cluster's records was raised.
     ClusterUpgraded,
+    /// A pass that samples the data of a host began.
+    EstimateBegan,
+    /// It has ended, or was stopped.
+    EstimateEnded,
     /// Tokens or certificates were given, or count no more.
     CertificatesChanged,
     /// The shared directory does not answer.
@@ -103,7 +107,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 47] = [
+    pub const ALL: [Kind; 49] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -142,6 +146,8 @@ impl Kind {
         Kind::SettingsChanged,
         Kind::ClusterFounded,
         Kind::ClusterUpgraded,
+        Kind::EstimateBegan,
+        Kind::EstimateEnded,
         Kind::CertificatesChanged,
         Kind::DirectoryAway,
         Kind::DirectoryBack,
@@ -194,6 +200,8 @@ impl Kind {
             Kind::SettingsChanged => "settings.changed",
             Kind::ClusterFounded => "cluster.founded",
             Kind::ClusterUpgraded => "cluster.upgraded",
+            Kind::EstimateBegan => "estimate.began",
+            Kind::EstimateEnded => "estimate.ended",
             Kind::CertificatesChanged => "certificates.changed",
             Kind::DirectoryAway => "directory.away",
             Kind::DirectoryBack => "directory.back",

@@ -2,6 +2,7 @@
 
 use super::access::{check, to_the_end};
 use crate::control::Control;
+use crate::estimates::rates_of;
 use crate::http::caller::Caller;
 use crate::http::input::{Input, Options};
 use crate::http::rights::Need;
@@ -9,12 +10,13 @@ use api::types::{
     AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
     CertificateRequest, CertificatesView, ChangeDisk, ChangePolicy, ChangeSettings, ConfirmAuthority,
     ConfirmHost, ConfirmSnapshot, CopyRequest, CopyView, CreateDisk, CreatePolicy, CreateSnapshot,
-    DeleteDisk, DeviceView, DirectoryView, DiskSummary, DiskView, EndImport, EvacuateDevice, EvacuationView,
-    EventQuery, EventView, EventsView, ForecastView, FoundCluster, FoundedView, HealthView, HistogramsView,
-    HostSummary, HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView,
-    MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView, RebuildDirectory, RebuildView,
-    RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, SettingsView,
-    SilenceView, Since, SnapshotView, SupportView, TokenView, TopView, VersionsView, WhatIf,
+    DeleteDisk, DeviceView, DirectoryView, DiskSummary, DiskView, EndImport, EstimateProgressView,
+    EstimateView, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView, ForecastView,
+    FoundCluster, FoundedView, HealthView, HistogramsView, HostPassView, HostSampleView, HostSummary,
+    HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence,
+    MakeToken, NamedSilence, PersonView, PolicyView, RatesView, RebuildDirectory, RebuildView, RemoveOptions,
+    RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, SettingsView, SilenceView,
+    Since, SnapshotView, StartEstimate, SupportView, TokenView, TopView, VersionsView, WhatIf,
 };
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -183,6 +185,63 @@ pub async fn all_events(State(control): Shared, Options(query): Options<EventQue
 #[utoipa::path(post, path = "/api/v1/what-if", request_body = WhatIf, responses((status = 200, body = ForecastView), (status = "default", body = Failure)))]
 pub async fn what_if(State(control): Shared, Input(request): Input<WhatIf>) -> Answer<ForecastView> {
     control.what_if(request).await.map(Json)
+}
+
+/// Estimate what compression and deduplication would save, by the samples that hosts have.
+#[utoipa::path(get, path = "/api/v1/estimate", responses((status = 200, body = EstimateView), (status = "default", body = Failure)))]
+pub async fn estimate(State(control): Shared) -> Answer<EstimateView> {
+    control.estimate(None).await.map(Json)
+}
+
+/// Estimate what compression and deduplication would save of a disk, by the samples that hosts have.
+#[utoipa::path(get, path = "/api/v1/disks/{name}/estimate", params(("name" = String, Path, description = "Name or id")), responses((status = 200, body = EstimateView), (status = "default", body = Failure)))]
+pub async fn disk_estimate(State(control): Shared, Path(name): Path<String>) -> Answer<EstimateView> {
+    control.estimate(Some(&name)).await.map(Json)
+}
+
+/// Begin a pass on all hosts that samples their data for an estimate.
+#[utoipa::path(post, path = "/api/v1/estimate", request_body = StartEstimate, responses((status = 200, body = EstimateProgressView), (status = "default", body = Failure)))]
+pub async fn start_estimate(
+    State(control): Shared,
+    Input(request): Input<StartEstimate>,
+) -> Answer<EstimateProgressView> {
+    control.start_estimate(request).await.map(Json)
+}
+
+/// End the pass on all hosts. The samples of earlier passes stay.
+#[utoipa::path(delete, path = "/api/v1/estimate", responses((status = 200, body = EstimateProgressView), (status = "default", body = Failure)))]
+pub async fn stop_estimate(State(control): Shared) -> Answer<EstimateProgressView> {
+    control.stop_estimate().await.map(Json)
+}
+
+/// Show the progress of the pass on each host.
+#[utoipa::path(get, path = "/api/v1/estimate/progress", responses((status = 200, body = EstimateProgressView), (status = "default", body = Failure)))]
+pub async fn estimate_progress(State(control): Shared) -> Answer<EstimateProgressView> {
+    control.estimate_progress().await.map(Json)
+}
+
+/// Show the sample of this host. Hosts ask for it.
+#[utoipa::path(get, path = "/api/v1/estimate/host", responses((status = 200, body = HostSampleView), (status = "default", body = Failure)))]
+pub async fn host_sample(State(control): Shared) -> Answer<HostSampleView> {
+    control.host_sample().await.map(Json)
+}
+
+/// Begin a pass on this host alone. Hosts ask for it.
+#[utoipa::path(post, path = "/api/v1/estimate/host", request_body = RatesView, responses((status = 200, body = HostPassView), (status = "default", body = Failure)))]
+pub async fn begin_pass(State(control): Shared, Input(rates): Input<RatesView>) -> Answer<HostPassView> {
+    control.begin_pass(rates_of(rates)).await.map(Json)
+}
+
+/// End the pass on this host alone. Hosts ask for it.
+#[utoipa::path(delete, path = "/api/v1/estimate/host", responses((status = 200, body = HostPassView), (status = "default", body = Failure)))]
+pub async fn end_pass(State(control): Shared) -> Answer<HostPassView> {
+    control.end_pass().await.map(Json)
+}
+
+/// Show the progress of the pass on this host. Hosts ask for it.
+#[utoipa::path(get, path = "/api/v1/estimate/host/progress", responses((status = 200, body = HostPassView), (status = "default", body = Failure)))]
+pub async fn host_pass(State(control): Shared) -> Answer<HostPassView> {
+    control.host_pass().await.map(Json)
 }
 
 /// Show the resync of disks: what is copied, how much is left, and what waits for what.

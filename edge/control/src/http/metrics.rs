@@ -9,6 +9,7 @@ use api::types::{HealthView, HostSummary, HostView, LimitView, MoveView, RowChec
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
+use engine::{PassOrder, PassState};
 use failure::Failure;
 use iostats::{Kind, Operations};
 use prometheus_client::collector::Collector;
@@ -17,6 +18,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
+use reduction::{Codec, compression};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -165,7 +167,30 @@ async fn collect(control: &Control) -> Result<Snapshot, Failure> {
         add_disk(&mut snapshot, &name, (size, allocated), &state);
     }
     add_cluster(&mut snapshot, &control.named_local().await?);
+    add_estimate(&mut snapshot, &control.pass_state(PassOrder::Nothing).await?);
     Ok(snapshot)
+}
+
+/// The pass of this host that samples its data, and what the last one found. Absent: there was none.
+fn add_estimate(snapshot: &mut Snapshot, pass: &PassState) {
+    let running = f64::from(u8::from(pass.running.is_some()));
+    snapshot.add("estimate_running", "Whether the host samples its data", &[], Value::Gauge(running));
+    if let Some(running) = &pass.running {
+        let share = running.parts as f64 / running.parts_total.max(1) as f64;
+        snapshot.add("estimate_progress", "Share of the pass that is done", &[], Value::Gauge(share));
+    }
+    let Some(result) = &pass.result else { return };
+    let age = Value::Gauge(result.ended.elapsed().as_secs_f64());
+    snapshot.add("estimate_sample_age_seconds", "Age of the host's sample", &[], age);
+    for (name, codec) in [("lz4", Codec::Lz4), ("zstd", Codec::Zstd)] {
+        let Some(found) = compression(result.sample.components.values(), codec) else { continue };
+        let labels = [("codec", name)];
+        let help = "Estimated ratio of compression of the host's data that is not zero";
+        snapshot.add("estimate_compression_ratio", help, &labels, Value::Gauge(found.ratio.value));
+        let help = "Standard error of that estimate";
+        let error = Value::Gauge(found.ratio.error.unwrap_or(f64::NAN));
+        snapshot.add("estimate_compression_ratio_error", help, &labels, error);
+    }
 }
 
 /// This host, and what it knows of the others.

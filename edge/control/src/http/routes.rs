@@ -79,8 +79,27 @@ fn methods_of(item: &utoipa::openapi::PathItem) -> Vec<&'static str> {
 }
 
 /// Every route.
-#[rustfmt::skip]
 pub(super) fn table() -> Vec<Route> {
+    [general(), estimates()].into_iter().flatten().collect()
+}
+
+#[rustfmt::skip]
+fn estimates() -> Vec<Route> {
+    vec![
+        right("GET /api/v1/estimate", See, routes!(handlers::estimate)),
+        right("POST /api/v1/estimate", Operate, routes!(handlers::start_estimate)),
+        right("DELETE /api/v1/estimate", Operate, routes!(handlers::stop_estimate)),
+        right("GET /api/v1/estimate/progress", See, routes!(handlers::estimate_progress)),
+        right("GET /api/v1/estimate/host", See, routes!(handlers::host_sample)),
+        right("POST /api/v1/estimate/host", ActAsHost, routes!(handlers::begin_pass)),
+        right("DELETE /api/v1/estimate/host", ActAsHost, routes!(handlers::end_pass)),
+        right("GET /api/v1/estimate/host/progress", See, routes!(handlers::host_pass)),
+        right("GET /api/v1/disks/{name}/estimate", See, routes!(handlers::disk_estimate)),
+    ]
+}
+
+#[rustfmt::skip]
+fn general() -> Vec<Route> {
     vec![
         right("GET /api/v1/host", See, routes!(handlers::host)),
         right("GET /api/v1/hosts", See, routes!(handlers::hosts)),

@@ -14,6 +14,7 @@ mod crash;
 mod damage;
 mod devices;
 mod emptying;
+mod estimate;
 mod etcd;
 mod file_systems;
 mod former;
