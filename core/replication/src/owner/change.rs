@@ -88,7 +88,8 @@ impl Owner {
 
     /// Begins the changes that have their ranges locked, as far as the window has room.
     pub(crate) fn begin_changes(&mut self, place: u16) {
-        while self.has_window_room(place) && !self.holds_for_snapshot() {
+        let is_held = self.holds_for_snapshot() && self.holds(Rule::HoldForSnapshot);
+        while self.has_window_room(place) && !is_held {
             let Some(key) = self.places[place as usize].waiting.pop_front() else { return };
             self.begin_change(key);
         }

@@ -22,7 +22,7 @@ impl Owner {
     /// Whether changes do not begin because a snapshot is being taken.
     pub(crate) fn holds_for_snapshot(&self) -> bool {
         let stage = self.snapshots.taking.as_ref().map(|taking| &taking.stage);
-        matches!(stage, Some(Stage::Draining | Stage::Marking { .. })) && self.holds(Rule::HoldForSnapshot)
+        matches!(stage, Some(Stage::Draining | Stage::Marking { .. }))
     }
 
     /// Takes what is asked for, and has deleted what the record does not name.

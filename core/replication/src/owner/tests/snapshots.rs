@@ -25,6 +25,7 @@ impl Bench {
     }
 
     fn view(&mut self, token: u64, snapshot: u32) {
+        (1..4).for_each(|host| self.leases.granted(node(host), self.now));
         let token = Token(token);
         self.step(Input::Read { token, place: 0, part: 0, block: 0, count: 1, unit: None, snapshot });
     }
@@ -77,6 +78,7 @@ fn who_does_not_count_lacks_what_was_taken_meanwhile_and_is_not_asked_for_it() {
     for token in 1..9 {
         bench.view(token, 1);
     }
+    assert_eq!(bench.done.len(), 8);
     assert!(bench.done.iter().all(|(_, is_done)| *is_done), "{:?}", bench.done);
     assert_eq!(bench.count(3, "view"), if is_three_active { bench.count(3, "view") } else { 0 });
 }
@@ -89,8 +91,8 @@ fn an_attempt_that_takes_too_long_lets_go_and_the_next_one_has_a_number_of_its_o
     assert_eq!((bench.has(1), bench.taken()), (vec![1], vec![]), "the other has not answered");
     bench.wait(limits::SNAPSHOT_HOLD);
     bench.silent.clear();
-    bench.late.clear(); // What was asked is lost.
     bench.write(1);
+    bench.answer_late();
     assert_eq!(bench.done, [(Token(1), true)], "changes go on");
     bench.pass(4 * limits::SNAPSHOT_HOLD + limits::LOOK_PERIOD);
     assert_eq!((bench.taken(), bench.owner.record().1.snapshots.last), (vec![2], 2));
@@ -136,8 +138,49 @@ fn what_a_component_refuses_is_said_and_asked_for_no_more() {
     bench.ask_snapshot();
     let said = &bench.owner.record().1.snapshots;
     assert_eq!((said.asked, said.not_taken, said.taken.len()), (None, Some(NotTaken::Refused), 0));
-    assert_eq!(bench.has(1), [], "what the other has of it is deleted");
     bench.full.clear();
+    bench.wait(limits::RETRY);
+    assert_eq!(bench.has(1), Vec::<u32>::new(), "what the other has of it is deleted");
     bench.write(1);
     assert_eq!(bench.done, [(Token(1), true)]);
+}
+
+/// What each rule keeps from happening.
+#[test]
+fn without_its_rules_a_snapshot_is_of_no_moment() {
+    let check = |removed: Rule| {
+        let mut bench = Bench::serving(pair(), Some(removed));
+        bench.silent.insert(node(2));
+        bench.write(1);
+        bench.ask_snapshot();
+        bench.write_at(2, 9);
+        (bench.count(1, "snapshot"), bench.count(1, "write"))
+    };
+    assert_eq!(
+        check(Rule::DrainBeforeSnapshot),
+        (1, 1),
+        "it is taken beside a write that may have to be sent again"
+    );
+    assert_eq!(
+        check(Rule::HoldForSnapshot),
+        (0, 2),
+        "a write begins that comes before it here and behind it there"
+    );
+}
+
+#[test]
+fn without_its_rule_a_view_is_read_from_who_lacks_it() {
+    for (removed, is_read) in [(None, false), (Some(Rule::ViewFromWhole), true)] {
+        let mut members = pair();
+        members[1].lacks = crate::Numbers::through(1);
+        let mut bench = Bench::serving(members, removed);
+        bench.change_snapshots(|snapshots| (snapshots.last, snapshots.taken) = (1, vec![1]));
+        (1..9).for_each(|token| {
+            let part = token as u32;
+            (1..4).for_each(|host| bench.leases.granted(node(host), bench.now));
+            let token = Token(token);
+            bench.step(Input::Read { token, place: 0, part, block: 0, count: 1, unit: None, snapshot: 1 });
+        });
+        assert_eq!(bench.count(2, "view") > 0, is_read, "{removed:?}");
+    }
 }
