@@ -72,7 +72,9 @@ impl Features {
         let (busy, computing) = computing::draw(seed);
         let mut holding = Random::new(seed ^ HOLDING);
         let snapshots = Random::new(seed ^ SNAPSHOTS);
-        let restless = Random::new(seed ^ RESTLESS);
+        let mut restless = Random::new(seed ^ RESTLESS);
+        // For when seeds draw it: the scenarios that are pinned must not be others then.
+        restless.chance(1, 8);
         let mut zeroes = Random::new(seed ^ ZEROES);
         let features = Features {
             held_back: Random::new(seed ^ HELD_BACK).chance(1, 4),
