@@ -144,7 +144,7 @@ pub struct Group {
     deletion_checkpoint: DeletionCheckpoint,
     /// Map pages, by device and page, of parts that are plain again: they are given back before the next checkpoint.
     void_maps: BTreeSet<(u8, u32)>,
-    /// Parts that lost their map page since the pages on the devices were written.
+    /// Parts that got or lost their map page since the pages on the devices were written.
     unmapped: Unmapped,
     /// Components with snapshots that are being taken apart.
     dropping: BTreeSet<u32>,

@@ -1,6 +1,7 @@
-//! Parts that had a map page and have nothing in them any more, as long as the pages on their device may say otherwise (docs/design/0044).
+//! Parts that got a map page, or lost theirs, as long as the pages on their device may say otherwise (docs/design/0044).
 //!
-//! A write of such a part must not name an extent: after a crash the page would be there again, and the record would contradict it.
+//! A write of such a part must not name an extent: after a crash the page, or the extent that the part had before, would be there again, and the
+//! record would contradict it.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +15,12 @@ pub(crate) struct Unmapped {
 }
 
 impl Unmapped {
-    /// A part has lost its map page.
+    /// A part has got a map page, or lost it.
     pub(crate) fn note(&mut self, part: (u32, u32)) {
         self.recent.insert(part);
     }
 
-    /// Whether the pages on its device may still say that a part is mapped.
+    /// Whether the pages on its device may still say otherwise of a part.
     pub(crate) fn contains(&self, part: (u32, u32)) -> bool {
         self.recent.contains(&part) || self.settling.contains(&part)
     }

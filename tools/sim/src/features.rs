@@ -21,10 +21,6 @@ const SNAPSHOTS: u64 = 0x54a9_5807_0000;
 const ZEROES: u64 = 0x02e4_0e5b_0000;
 /// See `HELD_BACK`.
 const RESTLESS: u64 = 0x0e57_1e55_0000;
-/// Hosts crash often in one of so many seeds.
-const RESTLESS_SEEDS: u64 = 8;
-/// Components have snapshots in one of so many seeds.
-const SNAPSHOT_SEEDS: u64 = 3;
 /// Layers hold blocks in one of so many seeds.
 const HOLDING_SEEDS: u64 = 5;
 
@@ -77,6 +73,8 @@ impl Features {
         let mut holding = Random::new(seed ^ HOLDING);
         let snapshots = Random::new(seed ^ SNAPSHOTS);
         let mut restless = Random::new(seed ^ RESTLESS);
+        // For when seeds draw it: the scenarios that are pinned must not be others then.
+        restless.chance(1, 8);
         let mut zeroes = Random::new(seed ^ ZEROES);
         let features = Features {
             held_back: Random::new(seed ^ HELD_BACK).chance(1, 4),
@@ -85,12 +83,12 @@ impl Features {
             renewals: true,
             busy,
             holding: holding.chance(1, HOLDING_SEEDS),
-            snapshots: Random::new(seed ^ SNAPSHOTS ^ 1).chance(1, SNAPSHOT_SEEDS),
+            // By name alone, until all that it meets with the other features is understood.
+            snapshots: false,
             zeroes: zeroes.chance(1, 4),
-            restless: restless.chance(1, RESTLESS_SEEDS),
+            // Likewise: bad sectors beside so many crashes may leave nobody to tell where the log ends.
+            restless: false,
         };
-        // Bad sectors beside so many crashes may leave nobody to tell where the log ends.
-        let features = Features { restless: features.restless && !features.bad_sectors, ..features };
         let renewals = Random::new(seed ^ RENEWALS);
         (features, Streams { bad_sectors, renewals, computing, holding, snapshots, zeroes, restless })
     }

@@ -287,6 +287,7 @@ impl Group {
         let page =
             table.take_page(Content::Map(Box::new(map))).expect("pages were had before blocks were written");
         table.name(page, (id, part));
+        self.unmapped.note((key, part));
         self.index.set_page((key, part), index, page);
         page
     }

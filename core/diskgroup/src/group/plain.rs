@@ -17,6 +17,7 @@ impl Group {
             && lineage.snapshots().is_empty()
             && lineage.deltas_of(part).is_empty()
             && !self.held.touches(key, part)
+            && !self.unmapped.contains((key, part))
     }
 
     /// The record of such a write is put into force: the part has no map page any more, and what the log had of it is void.

@@ -2,11 +2,12 @@
 
 use super::{Bench, id};
 use crate::format::batch::Origin;
-use crate::{Completion, ComponentKey, Event, GroupError, Input, Op};
+use crate::{Completion, ComponentKey, Event, GroupError, Input, Op, Rule, Settings};
 use base::request::Piece;
 use base::units::BLOCK_SIZE;
 use base::{ComponentId, RequestTag};
 use smallvec::SmallVec;
+use std::collections::BTreeSet;
 
 /// Some seconds: more than scrubbing rests between two rounds.
 const LONG: u64 = 60_000_000_000;
@@ -26,7 +27,14 @@ impl Stage {
     }
 
     fn restart(self) -> Stage {
-        let bench = self.bench.restart();
+        self.restart_without(None)
+    }
+
+    /// The same without a rule.
+    fn restart_without(self, removed: Option<Rule>) -> Stage {
+        let Bench { format, devices, .. } = self.bench;
+        let settings = Settings { rules: removed.into(), ..Settings::default() };
+        let bench = Bench::start_of(format, devices, settings, (BTreeSet::new(), false));
         let component = bench.group.component(ComponentId(1)).expect("it is there");
         Stage { bench, component, op: self.op }
     }
@@ -171,12 +179,11 @@ fn a_rollback_takes_back_what_is_at_rest_and_what_the_log_has_and_nothing_that_c
     assert_eq!(stage.read(0, 4, 0), Ok(vec![0xa0; 4]));
     assert_eq!(stage.read(8, 1, 0), Ok(vec![0]));
     stage.write(2, 1, 0xd0);
-    for stage in [&mut stage.restart()] {
-        assert_eq!(stage.read(0, 4, 0), Ok(vec![0xa0, 0xa0, 0xd0, 0xa0]), "once more after a crash");
-        stage.drain();
-        assert_eq!(stage.read(0, 4, 0), Ok(vec![0xa0, 0xa0, 0xd0, 0xa0]));
-        assert_eq!(stage.read(0, 4, 1), Ok(vec![0xa0; 4]), "the snapshot stays what it is");
-    }
+    let mut stage = stage.restart();
+    assert_eq!(stage.read(0, 4, 0), Ok(vec![0xa0, 0xa0, 0xd0, 0xa0]), "once more after a crash");
+    stage.drain();
+    assert_eq!(stage.read(0, 4, 0), Ok(vec![0xa0, 0xa0, 0xd0, 0xa0]));
+    assert_eq!(stage.read(0, 4, 1), Ok(vec![0xa0; 4]), "the snapshot stays what it is");
 }
 
 #[test]
@@ -242,4 +249,23 @@ fn what_a_lost_page_told_is_damaged_and_never_a_hole() {
         stage.drain();
     }
     assert!(!stage.bench.events.iter().any(|event| matches!(event, Event::OpenFailed(_))));
+}
+
+#[test]
+fn without_its_rule_a_lost_page_is_forgotten() {
+    if !cfg!(feature = "mutants") {
+        return;
+    }
+    let mut stage = Stage::new();
+    stage.write(0, 4, 0xa0);
+    stage.snapshot(1);
+    stage.write(0, 1, 0xb0);
+    stage.drain();
+    let pages = stage.bench.devices[1].chunks_exact_mut(BLOCK_SIZE as usize);
+    pages.filter(|page| page[..4] == *b"DPGE" && page[36] == 4).for_each(|page| page[2000] ^= 1);
+    stage = stage.restart_without(Some(Rule::KeepLostPages));
+    assert_eq!(stage.read(0, 1, 0), Err(GroupError::Damaged));
+    stage.drain();
+    stage = stage.restart_without(Some(Rule::KeepLostPages));
+    assert_eq!(stage.read(0, 1, 0), Ok(vec![0]));
 }
