@@ -339,17 +339,17 @@ impl Coded for Request {
 impl Request {
     /// What has to do with snapshots of a component.
     fn encode_snapshots(&self, w: &mut Writer) {
-        match self {
-            &Request::View { component, epoch, snapshot, part, block, count } => {
+        match *self {
+            Request::View { component, epoch, snapshot, part, block, count } => {
                 put_component(w, component, epoch);
                 w.u32(part);
                 w.u16(block);
                 w.u16(count);
                 w.u32(snapshot);
             }
-            &Request::Snapshot { component, epoch, number } => put_numbered(w, component, epoch, number),
-            &Request::DropSnapshot { component, epoch, number } => put_numbered(w, component, epoch, number),
-            &Request::Snapshots { component, epoch } => put_numbered(w, component, epoch, 0),
+            Request::Snapshot { component, epoch, number } => put_numbered(w, component, epoch, number),
+            Request::DropSnapshot { component, epoch, number } => put_numbered(w, component, epoch, number),
+            Request::Snapshots { component, epoch } => put_numbered(w, component, epoch, 0),
             _ => unreachable!("it has to do with snapshots"),
         }
     }

@@ -144,7 +144,7 @@ impl Fake {
     fn answer_cluster(&mut self, command: ClusterCommand) {
         match command {
             ClusterCommand::Open { disk, answer, .. } => {
-                self.disks.insert(disk.id, disk);
+                self.disks.insert(disk.id, *disk);
                 let _ = answer.send(());
             }
             ClusterCommand::Forget { disk, answer } => {

@@ -22,7 +22,7 @@ impl Engine {
                 self.node.set_peers(now, &ids, &mut self.outputs);
             }
             ClusterCommand::Open { disk, record, answer } => {
-                self.open_disk(disk, record);
+                self.open_disk(*disk, record);
                 let _ = answer.send(());
             }
             ClusterCommand::Forget { disk, answer } => {

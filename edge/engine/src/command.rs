@@ -90,7 +90,7 @@ pub enum ClusterCommand {
     /// The nodes of the cluster, and where they listen.
     Nodes { nodes: Vec<(NodeId, SocketAddr)> },
     /// Begins to serve a disk of the cluster, or takes over what changed of it.
-    Open { disk: DiskRecord, record: (u64, Roster), answer: Answer<()> },
+    Open { disk: Box<DiskRecord>, record: (u64, Roster), answer: Answer<()> },
     /// A disk is gone: its clients are detached. What stands of it stays.
     Forget { disk: DiskId, answer: Answer<()> },
     /// A disk's record was read, or changed.

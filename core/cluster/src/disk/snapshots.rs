@@ -112,6 +112,6 @@ impl DiskRecord {
         is_ascending
             && are_same
             && greatest <= numbers.last
-            && !numbers.taken.first().is_some_and(|one| *one == 0)
+            && numbers.taken.first().is_none_or(|one| *one != 0)
     }
 }

@@ -84,7 +84,7 @@ impl Cluster {
                 let record = (disk.record.version, disk.record.roster.clone());
                 let (mut spec, first) = (engine_record(&disk.record), record.clone());
                 spec.spins = self.view().spins(&disk.record);
-                let open = |answer| ClusterCommand::Open { disk: spec, record: first, answer };
+                let open = |answer| ClusterCommand::Open { disk: Box::new(spec), record: first, answer };
                 self.engine.call(|answer| Command::cluster(open(answer))).await?;
                 let recorded = ClusterCommand::Recorded { disk: id, record: Some(record) };
                 self.engine.tell(Command::cluster(recorded))

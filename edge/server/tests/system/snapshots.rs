@@ -11,7 +11,7 @@ use std::process::Command;
 fn copied(folder: &Path, uri: &str) -> Vec<u8> {
     let target = folder.join("copy.raw");
     let _ = std::fs::remove_file(&target);
-    run("nbdcopy", &[uri, &text(&target)]);
+    run("nbdcopy", &[uri, text(&target)]);
     std::fs::read(&target).expect("it was copied")
 }
 

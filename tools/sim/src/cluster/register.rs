@@ -40,6 +40,9 @@ impl Default for State {
     }
 }
 
+/// From when on a value may stand in a block, and until when.
+type Lasting = (u64, u64);
+
 /// A write as a view may have it or not.
 #[derive(Debug, Clone, Copy)]
 struct Written {
@@ -146,7 +149,7 @@ impl Registers {
     pub fn check_view(&self, found: &BTreeMap<Block, Value>, asked: u64, taken: u64) -> Result<(), String> {
         let Some(history) = &self.history else { return Ok(()) };
         let mut moments = vec![asked];
-        let mut allowed: Vec<(Block, Value, Vec<(u64, u64)>)> = Vec::new();
+        let mut allowed: Vec<(Block, Value, Vec<Lasting>)> = Vec::new();
         for (block, value) in found {
             let written = history.get(block).map_or(&[][..], Vec::as_slice);
             let first = Written { value: 0, began: 0, ended: Some(0) };
@@ -157,12 +160,12 @@ impl Registers {
                 let until = written.iter().filter(after).filter_map(|other| other.ended).min();
                 (one.began, until.unwrap_or(u64::MAX))
             };
-            let spans: Vec<(u64, u64)> = same.map(lasts).collect();
+            let spans: Vec<Lasting> = same.map(lasts).collect();
             moments.extend(spans.iter().map(|span| span.0).filter(|at| (asked..=taken).contains(at)));
             allowed.push((*block, *value, spans));
         }
         let is_right = |at: u64| {
-            let fits = |span: &(u64, u64)| span.0 <= at && at < span.1;
+            let fits = |span: &Lasting| span.0 <= at && at < span.1;
             allowed.iter().find(|(_, _, spans)| !spans.iter().any(fits))
         };
         moments.sort_unstable();
