@@ -398,6 +398,7 @@ mod tests {
         "Silence",
         "Start",
         "Stop",
+        "Take",
         "Try",
         "Verify",
         "Wait",
