@@ -163,6 +163,8 @@ impl Node {
                 };
                 self.ask(group, waiter, read, out);
             }
+            // Its group is converted in a moment, for the record asks for a snapshot.
+            Store::Snapshot { .. } if self.is_plain(group) => self.stored(op, Stored::Failed(Refusal::Busy)),
             // It is no entry of the window, so it has no id (docs/design/0047).
             Store::Snapshot { number } => {
                 let (id, tag) = (WriteId::default(), RequestTag::default());
@@ -177,6 +179,12 @@ impl Node {
             }
             _ => unreachable!("it has to do with snapshots"),
         }
+    }
+
+    /// Whether a group is of the format that has no snapshots.
+    fn is_plain(&self, group: GroupKey) -> bool {
+        self.group(group)
+            .is_some_and(|group| group.superblocks()[0].format == diskgroup::format::FORMAT_PLAIN)
     }
 
     /// Writes; a copy onto the content ends what layers of copies hold there.

@@ -214,6 +214,8 @@ impl Owner {
                 }
                 self.give_up(is_current);
             }
+            // Its disk group is being converted, or opened.
+            Err(Unanswered::Refused(Refusal::Busy)) => self.give_up(is_current),
             Err(Unanswered::Refused(refusal)) => {
                 self.failed(at, refusal);
                 self.give_up(is_current);

@@ -289,9 +289,12 @@ impl Cluster {
         }
     }
 
-    /// Converts disk groups once no host goes back to a release that cannot read what they become.
+    /// Converts the disk groups of this host once a disk of the cluster is to have a snapshot. No host goes back then to a release that cannot read
+    /// what they become: the level of the records says so.
     async fn convert_groups(&self) {
-        if self.view().level.level < ::cluster::Level::SNAPSHOTS {
+        let view = self.view();
+        let has_any = |disk: &ClusterDisk| disk.record.roster.snapshots.last > 0;
+        if view.level.level < ::cluster::Level::SNAPSHOTS || !view.disks.values().any(|disk| has_any(disk)) {
             return;
         }
         if let Ok(left) = self.engine.call(|answer| Command::Convert { answer }).await
