@@ -147,6 +147,7 @@ fn what_a_component_refuses_is_said_and_asked_for_no_more() {
 
 /// What each rule keeps from happening.
 #[test]
+#[cfg(feature = "mutants")]
 fn without_its_rules_a_snapshot_is_of_no_moment() {
     let check = |removed: Rule| {
         let mut bench = Bench::serving(pair(), Some(removed));
@@ -169,6 +170,7 @@ fn without_its_rules_a_snapshot_is_of_no_moment() {
 }
 
 #[test]
+#[cfg(feature = "mutants")]
 fn without_its_rule_a_view_is_read_from_who_lacks_it() {
     for (removed, is_read) in [(None, false), (Some(Rule::ViewFromWhole), true)] {
         let mut members = pair();
