@@ -31,9 +31,10 @@ impl Numbers {
         self.ranges.iter().any(|(first, last)| (*first..=*last).contains(&number))
     }
 
-    /// Adds a number that is greater than all of them.
+    /// Adds a number, which is among them or greater than all of them.
     pub fn add(&mut self, number: u32) {
         match self.ranges.last_mut() {
+            Some((_, last)) if number <= *last => {}
             Some((_, last)) if *last + 1 == number => *last = number,
             _ => self.ranges.push((number, number)),
         }
@@ -53,8 +54,7 @@ pub enum NotTaken {
     NoSpace,
     /// A disk group cannot take one.
     #[error(
-        "a disk group that holds the disk takes no snapshot: it is of an older format (`drystone cluster upgrade`), or the disk has as \
-         many snapshots there as it can"
+        "a disk group that holds the disk takes no snapshot: the disk has as many there as it can, those that are being deleted among them"
     )]
     Refused,
     /// The disk has rows with parity, or moves into another layout.
@@ -112,11 +112,16 @@ mod tests {
     #[test]
     fn numbers_that_follow_one_another_are_one_range() {
         let mut numbers = Numbers::through(3);
-        [4, 7, 8, 10].into_iter().for_each(|number| numbers.add(number));
+        [3, 4, 7, 8, 10, 10].into_iter().for_each(|number| numbers.add(number));
         assert_eq!(numbers.ranges(), [(1, 4), (7, 8), (10, 10)]);
         let has: Vec<u32> = (0..12).filter(|number| numbers.contains(*number)).collect();
         assert_eq!(has, [1, 2, 3, 4, 7, 8, 10]);
         assert!(Numbers::through(0).is_empty());
+        assert_eq!(
+            Numbers::of_ranges(numbers.ranges().to_vec()),
+            Some(numbers),
+            "a record of it can be read"
+        );
     }
 
     #[test]

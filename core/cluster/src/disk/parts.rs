@@ -146,6 +146,9 @@ pub enum NoSnapshot {
     /// There is none of that name.
     #[error("the disk has no snapshot named {0} (`drystone disk snapshot list`)")]
     Unknown(String),
+    /// None is asked for.
+    #[error("no snapshot of the disk is being taken")]
+    NotAsked,
     /// One is asked for.
     #[error("a snapshot of the disk is being taken: {0}")]
     Asked(String),

@@ -69,7 +69,10 @@ impl DiskRecord {
     /// When it is not incoming, or is the only active one of its place.
     pub fn cancel_incoming(&self, component: ComponentId) -> Result<Transition, Objection> {
         self.expect_active()?;
-        self.expect_snapshots_elsewhere(component)?;
+        // One that cannot be read gives nothing up: a host that is lost must not stay for what comes to it.
+        if self.is_active(component) {
+            self.expect_snapshots_elsewhere(component)?;
+        }
         let mut next = self.clone();
         let one = next.take_incoming(component)?;
         next.roster.members.retain(|member| member.component != component);

@@ -114,7 +114,10 @@ impl DiskRecord {
         let coming = self.incoming.iter().map(|one| one.component.id);
         let arrived: Vec<ComponentId> = coming.filter(|id| self.is_active(*id)).collect();
         for component in arrived {
-            *self = self.finish_incoming(component).expect("it is active and comes").record;
+            // What it replaces may have a snapshot that nothing else has: then it waits on.
+            if let Ok(seated) = self.finish_incoming(component) {
+                *self = seated.record;
+            }
         }
     }
 
@@ -140,6 +143,7 @@ impl DiskRecord {
             if !kept.iter().any(serves) && !copies.iter().all(|copy| stays(copy.id)) {
                 return Err(Objection::NoneServes(place));
             }
+            self.expect_snapshots_stay(place as u16, stays)?;
             let leaves = |one: &Incoming| {
                 usize::from(one.place) == place && !stays(one.replaces.unwrap_or(one.component.id))
             };

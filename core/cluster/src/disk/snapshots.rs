@@ -4,7 +4,7 @@ use super::parts::{NoSnapshot, Snapshot};
 use super::{DiskRecord, Objection, Transition};
 use crate::limits::SNAPSHOTS_MAX;
 use base::ComponentId;
-use replication::{Roster, Standing};
+use replication::{Member, Roster, Standing};
 
 impl DiskRecord {
     /// Asks for a snapshot of that name. The owner takes it as soon as it can.
@@ -43,7 +43,7 @@ impl DiskRecord {
         self.expect_active()?;
         let mut next = self.clone();
         if next.roster.snapshots.asked.take().is_none() {
-            return Err(Objection::Snapshot(NoSnapshot::Unknown(String::new())));
+            return Err(Objection::Snapshot(NoSnapshot::NotAsked));
         }
         next.roster.snapshots.to_sweep = true;
         Ok(self.changed(next))
@@ -79,19 +79,27 @@ impl DiskRecord {
     /// Refuses to take a component out that has a snapshot which no other active component of its place has.
     pub(super) fn expect_snapshots_elsewhere(&self, component: ComponentId) -> Result<(), Objection> {
         let Some(member) = self.roster.member(component) else { return Ok(()) };
-        let is_other = |one: &&replication::Member| {
-            one.place == member.place && one.component != component && one.standing == Standing::Active
-        };
-        let has_other = |number: u32| {
-            self.roster.members.iter().filter(is_other).any(|other| !other.lacks.contains(number))
-        };
-        let is_only = |number: u32| {
-            member.standing != Standing::Stale && !member.lacks.contains(number) && !has_other(number)
-        };
-        match self.snapshots.taken.iter().find(|one| is_only(one.number)) {
-            Some(one) => Err(Objection::Snapshot(NoSnapshot::OnlyOn { component, name: one.name.clone() })),
-            None => Ok(()),
+        self.expect_snapshots_stay(member.place, |id| id != component)
+    }
+
+    /// Refuses that of a place only those components stay, if a snapshot of one that goes is on none of them that is active.
+    pub(super) fn expect_snapshots_stay(
+        &self,
+        place: u16,
+        stays: impl Fn(ComponentId) -> bool,
+    ) -> Result<(), Objection> {
+        let here = || self.roster.members.iter().filter(|one| one.place == place);
+        for snapshot in &self.snapshots.taken {
+            let has_it = |one: &&Member| !one.lacks.contains(snapshot.number);
+            let is_kept =
+                here().any(|one| stays(one.component) && one.standing == Standing::Active && has_it(&one));
+            let mut going = here().filter(|one| !stays(one.component) && one.standing != Standing::Stale);
+            if let Some(one) = going.find(has_it).filter(|_| !is_kept) {
+                let (component, name) = (one.component, snapshot.name.clone());
+                return Err(Objection::Snapshot(NoSnapshot::OnlyOn { component, name }));
+            }
         }
+        Ok(())
     }
 
     /// Takes over what the owner says of snapshots: one that it has taken gets the name that was asked for.

@@ -1,5 +1,7 @@
 //! The transitions by name, and all of them in any order.
 
+mod snapshots;
+
 use super::life::NewDisk;
 use super::resize::keeps_places;
 use super::*;

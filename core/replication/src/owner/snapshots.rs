@@ -296,6 +296,7 @@ impl Owner {
             Some(_) => false,
             None if self.snapshots.not_taken.is_some() => {
                 (roster.snapshots.asked, roster.snapshots.not_taken) = (None, self.snapshots.not_taken);
+                roster.snapshots.to_sweep = true;
                 true
             }
             None if asked <= self.snapshots.burned && self.phase == Phase::Serving => {

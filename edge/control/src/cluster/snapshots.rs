@@ -44,7 +44,11 @@ impl Cluster {
                 )));
             }
             if Instant::now() >= until {
-                self.change_snapshots(id, |disk| disk.record.cancel_snapshot()).await.ok();
+                let cancelled = self.change_snapshots(id, |disk| disk.record.cancel_snapshot()).await;
+                if cancelled.is_err() && self.changeable(id).await?.record.snapshots.named(name).is_some() {
+                    return Ok(()); // It was taken in this very moment.
+                }
+                cancelled?;
                 return Err(Failure::new(
                     Code::Unreachable,
                     format!(

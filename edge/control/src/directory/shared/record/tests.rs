@@ -307,6 +307,25 @@ fn where_a_disk_is_attached_reads_back_and_a_record_of_nobody_is_refused() {
 }
 
 /// A host of level 2 refuses fields and rules that it does not know.
+/// A number that a component lacks twice made a record that nobody could read.
+#[test]
+fn snapshots_are_read_as_they_were_written() {
+    let mut disk = disk();
+    disk.record.incoming.clear();
+    disk.record.roster.members.retain(|member| member.component != ComponentId(3));
+    let plain = disk.change(8).expect("plain text").value.expect("it is set").to_string();
+    assert!(!plain.contains("snapshots") && !plain.contains("lacks"), "as at level 3: {plain}");
+    let mut record = disk.record.ask_snapshot("monday").expect("it can have one").record;
+    record.roster.members[1].lacks = replication::Numbers::through(record.roster.snapshots.last);
+    let mut roster = record.roster.clone();
+    roster.snapshots = replication::Snapshots { last: 1, taken: vec![1], ..Default::default() };
+    roster.members[1].lacks.add(1);
+    disk.record = record.with_roster(&roster, 1_700_000_000_000_000_000).expect("it is taken").record;
+    disk.record.version = 9;
+    let found = ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9));
+    assert_eq!(found, Ok(disk));
+}
+
 #[test]
 fn a_disk_that_has_nothing_of_level_3_is_written_as_at_level_2() {
     let text = |disk: &ClusterDisk| disk.change(8).expect("plain text").value.expect("it is set").to_string();

@@ -1,0 +1,75 @@
+//! Snapshots of a disk in its record.
+
+use super::*;
+
+/// The disk with a snapshot of that name, which all active components have but those that lack it.
+fn with_snapshot(disk: &DiskRecord, name: &str, without: &[u64]) -> DiskRecord {
+    let asked = disk.ask_snapshot(name).expect("it can have one").record;
+    let mut roster = asked.roster.clone();
+    let number = roster.snapshots.asked.take().expect("it is asked for");
+    roster.snapshots.taken.push(number);
+    let lacking = roster.members.iter_mut().filter(|one| without.contains(&one.component.0));
+    lacking.for_each(|one| one.lacks.add(number));
+    asked.with_roster(&roster, 77).expect("its owner has taken it").record
+}
+
+fn no_snapshot<T: std::fmt::Debug>(result: Result<T, Objection>) -> NoSnapshot {
+    match result {
+        Err(Objection::Snapshot(why)) => why,
+        other => panic!("a snapshot is no objection: {other:?}"),
+    }
+}
+
+#[test]
+fn a_snapshot_has_the_name_that_was_asked_for_and_goes_by_it() {
+    let disk = made(&cluster(2, 1), "default,stripes=1", GIB);
+    let asked = disk.ask_snapshot("monday").expect("it can have one").record;
+    assert_eq!(no_snapshot(asked.ask_snapshot("tuesday")), NoSnapshot::Asked("monday".to_owned()));
+    let cancelled = asked.cancel_snapshot().expect("one is asked for").record;
+    assert_eq!(no_snapshot(cancelled.cancel_snapshot()), NoSnapshot::NotAsked);
+    let disk = with_snapshot(&cancelled, "tuesday", &[]);
+    let taken = Snapshot { number: 2, name: "tuesday".to_owned(), size: GIB, taken_ns: 77 };
+    assert_eq!(disk.snapshots.taken, [taken], "the number of the one that was cancelled is not given again");
+    assert_eq!(no_snapshot(disk.ask_snapshot("tuesday")), NoSnapshot::Taken("tuesday".to_owned()));
+    assert_eq!(no_snapshot(disk.delete_snapshot("monday")), NoSnapshot::Unknown("monday".to_owned()));
+    assert!(matches!(no_snapshot(disk.shrink(MIB)), NoSnapshot::Has(_)));
+    let deleted = disk.delete_snapshot("tuesday").expect("it is there").record;
+    assert!(deleted.snapshots.taken.is_empty() && deleted.roster.snapshots.to_sweep);
+    deleted.shrink(MIB).expect("nothing is in the way any more");
+}
+
+#[test]
+fn a_disk_has_no_more_snapshots_than_it_can_and_none_with_parity() {
+    let mut disk = made(&cluster(2, 1), "default,stripes=1", GIB);
+    for number in 0..crate::limits::SNAPSHOTS_MAX {
+        disk = with_snapshot(&disk, &format!("s{number}"), &[]);
+    }
+    assert_eq!(no_snapshot(disk.ask_snapshot("more")), NoSnapshot::TooMany);
+    let rows = made(&cluster(3, 1), "default,method=parity", GIB);
+    assert_eq!(no_snapshot(rows.ask_snapshot("one")), NoSnapshot::Parity);
+}
+
+#[test]
+fn what_alone_has_a_snapshot_is_not_taken_out() {
+    let view = cluster(3, 1);
+    let disk = with_snapshot(&made(&view, "default,stripes=1", GIB), "monday", &[2]);
+    let free =
+        [11, 21, 31].into_iter().find(|id| disk.layout.components().all(|(_, one)| one.device.0 != *id));
+    let free = free.expect("one device is free");
+    let only = NoSnapshot::OnlyOn { component: ComponentId(1), name: "monday".to_owned() };
+    let begun = disk.begin_incoming(&[incoming(&disk, 1, 9, free)]).expect("it fits").record;
+    let comer = begun.roster.member(ComponentId(9)).expect("it comes");
+    assert!(comer.lacks.contains(1), "what is made later has no snapshot from before");
+    let arrived = stand(&begun, 9, Standing::Active);
+    assert_eq!(no_snapshot(arrived.finish_incoming(ComponentId(9))), only);
+    // The policy may ask for one copy less meanwhile: what came waits on, and the one with the snapshot stays.
+    let fewer = policy("default,failures_to_tolerate=0,stripes=1");
+    match arrived.change_rules(&fewer, None, &view.spaces(), &[]) {
+        Ok(changed) => assert!(changed.record.roster.member(ComponentId(1)).is_some(), "it has the snapshot"),
+        Err(why) => assert_eq!(why, Objection::Snapshot(only)),
+    }
+    let lost = stand(&arrived, 1, Standing::Stale);
+    lost.finish_incoming(ComponentId(9)).expect("what is lost keeps nobody");
+    let other = disk.begin_incoming(&[incoming(&disk, 2, 9, free)]).expect("it fits").record;
+    stand(&other, 9, Standing::Active).finish_incoming(ComponentId(9)).expect("the first one has it");
+}
