@@ -72,12 +72,30 @@ pub enum Request {
         /// Bytes to read.
         len: u32,
     },
-    /// Tell which parts of the range are allocated.
+    /// Tell of each part of the range what is asked.
     Status {
+        /// What that is.
+        of: StatusOf,
         /// First byte.
         offset: u64,
         /// Bytes to tell about.
         len: u64,
+    },
+}
+
+/// What is asked about the blocks of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusOf {
+    /// Which are backed by space.
+    Disk,
+    /// Which were backed by space when the snapshot with that number was taken.
+    Snapshot(u32),
+    /// Which may differ between two snapshots. Those of which that is not told are the same.
+    Changes {
+        /// The number of the older one.
+        since: u32,
+        /// The number of the newer one.
+        snapshot: u32,
     },
 }
 
@@ -93,13 +111,13 @@ pub enum Piece {
 /// The runs that make up the answer to a read, in order.
 pub type Pieces = SmallVec<[Piece; 2]>;
 
-/// A run of one allocation state.
+/// A run of blocks for which the answer is the same ([`StatusOf`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatusRun {
     /// Bytes in the run.
     pub len: u64,
-    /// Whether it is backed by space. Where it is not, it reads as zeroes.
-    pub allocated: bool,
+    /// Whether it is backed by space, and reads as zeroes where it is not; or whether it may have changed, if that was asked.
+    pub is_set: bool,
 }
 
 /// How a request ended well.

@@ -36,6 +36,7 @@ mod scrub;
 mod scrub_mapped;
 mod snapshots;
 mod state;
+mod survey;
 mod suspects;
 mod table;
 mod unreadable;

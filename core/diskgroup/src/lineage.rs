@@ -4,6 +4,7 @@ use crate::format::map::{DeltaPage, SnapshotRecord};
 use base::WriteId;
 use base::units::BLOCK_SIZE;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// A snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -277,6 +278,11 @@ impl Lineage {
     pub(crate) fn seen_by(&self, part: u32, snapshot: u32) -> impl Iterator<Item = u32> {
         let is_needed = move |one: &&DeltaRef| one.snapshots.last().is_some_and(|last| *last >= snapshot);
         self.deltas_of(part).iter().filter(is_needed).map(|one| one.page)
+    }
+
+    /// Whether a snapshot of a range has entries of a part.
+    pub(crate) fn is_between(&self, part: u32, snapshots: Range<u32>) -> bool {
+        self.deltas_of(part).iter().flat_map(|one| &one.snapshots).any(|number| snapshots.contains(number))
     }
 
     /// The first part, from `from` on, of which a snapshot has entries.

@@ -81,7 +81,7 @@ pub(crate) fn range_of(request: &Request) -> (u64, u64) {
         }
         Request::Write { offset, data } => (*offset, pieces::len(data)),
         Request::Flush => (0, 0),
-        Request::Trim { offset, len } | Request::Status { offset, len } => (*offset, *len),
+        Request::Trim { offset, len } | Request::Status { of: _, offset, len } => (*offset, *len),
         Request::WriteZeroes { offset, len, .. } => (*offset, *len),
     }
 }

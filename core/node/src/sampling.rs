@@ -5,6 +5,7 @@
 
 use crate::interface::{FabricOutput, Output, Token};
 use crate::node::{Node, Waiter};
+use base::request::StatusOf;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 use base::{ComponentId, Instant};
 use diskgroup::{ComponentKey, Input, Op};
@@ -17,7 +18,7 @@ impl Node {
         let (group, key) = self.find_component(component)?;
         let group = self.group(group)?;
         let parts = group.part_count(key);
-        group.first_backed(key, from..parts.max(from)).filter(|part| *part < parts)
+        group.first_of_survey(key, from..parts.max(from), StatusOf::Disk).filter(|part| *part < parts)
     }
 
     /// Tells the checksums of all blocks of a part. Ends with [`FabricOutput::Component`].

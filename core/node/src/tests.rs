@@ -2,7 +2,7 @@
 
 use crate::label::{DiskLabel, shape_of};
 use crate::{DiskKey, DiskSpec, FabricOutput, FabricSettings, GroupKey, Limits, Node, Output, Token};
-use base::request::{Outcome, Piece, Reply, Request, RequestError};
+use base::request::{Outcome, Piece, Reply, Request, RequestError, StatusOf};
 use base::units::{EXTENT_SIZE, MIB};
 use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, Random};
 use diskgroup::format::anchor::{Anchor, anchor_offset};
@@ -391,10 +391,12 @@ fn status_tells_what_is_backed_by_space() {
     let disk = bench.create(Bench::spec(8 * MIB, 1));
     let request = bench.write_request(MIB, &[7; 8192]);
     assert!(bench.ask(disk, request).is_ok());
-    let Ok(Reply::Status(runs)) = bench.ask(disk, Request::Status { offset: 512, len: 4 * MIB }) else {
+    let Ok(Reply::Status(runs)) =
+        bench.ask(disk, Request::Status { of: StatusOf::Disk, offset: 512, len: 4 * MIB })
+    else {
         panic!("a status is told")
     };
-    let runs: Vec<(u64, bool)> = runs.iter().map(|run| (run.len, run.allocated)).collect();
+    let runs: Vec<(u64, bool)> = runs.iter().map(|run| (run.len, run.is_set)).collect();
     assert_eq!(runs, [(MIB - 512, false), (8192, true), (3 * MIB - 8192 + 512, false)]);
 }
 
@@ -410,8 +412,8 @@ fn a_question_about_allocation_is_answered_in_runs_and_looks_up_a_bounded_number
     }
     let last = bench.write_request(150 * 1024 * MIB, &[7; 4096]);
     assert!(bench.ask(disk, last).is_ok());
-    let mut ask = |offset, len| match bench.ask(disk, Request::Status { offset, len }) {
-        Ok(Reply::Status(runs)) => runs.iter().map(|run| (run.len, run.allocated)).collect::<Vec<_>>(),
+    let mut ask = |offset, len| match bench.ask(disk, Request::Status { of: StatusOf::Disk, offset, len }) {
+        Ok(Reply::Status(runs)) => runs.iter().map(|run| (run.len, run.is_set)).collect::<Vec<_>>(),
         other => panic!("{other:?}"),
     };
     let all = 200 * 1024 * MIB;
@@ -720,10 +722,11 @@ fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
     let runs = |bench: &mut Bench, part, count| match bench.of_component(Request::Allocation {
         component,
         epoch,
+        of: StatusOf::Disk,
         part,
         count,
     }) {
-        Answer::Allocation(runs) => runs.iter().map(|run| (run.len, run.allocated)).collect::<Vec<_>>(),
+        Answer::Allocation(runs) => runs.iter().map(|run| (run.len, run.is_set)).collect::<Vec<_>>(),
         other => panic!("{other:?}"),
     };
     assert_eq!(runs(&mut bench, 0, 4), [(3 * MIB - 8192, false), (8192, true), (MIB, false)]);
@@ -731,9 +734,21 @@ fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
     assert!(is_done(&bench.of_component(Request::Update(new(8192 * MIB)))), "it grows");
     let first = [(3 * MIB - 8192, false), (8192, true), (8189 * MIB, false)];
     assert_eq!(runs(&mut bench, 0, 8192), first, "one answer tells of 8 GiB");
-    let beyond = bench.of_component(Request::Allocation { component, epoch, part: 8191, count: 2 });
+    let beyond = bench.of_component(Request::Allocation {
+        component,
+        epoch,
+        of: StatusOf::Disk,
+        part: 8191,
+        count: 2,
+    });
     assert!(matches!(beyond, Answer::Refused(Refusal::NoComponent)), "{beyond:?}");
-    let other = bench.of_component(Request::Allocation { component, epoch: 2, part: 0, count: 1 });
+    let other = bench.of_component(Request::Allocation {
+        component,
+        epoch: 2,
+        of: StatusOf::Disk,
+        part: 0,
+        count: 1,
+    });
     assert!(matches!(other, Answer::Refused(Refusal::NotOpen)), "{other:?}");
 }
 

@@ -697,7 +697,7 @@ impl Held {
 fn store_of(request: &Request) -> Store {
     match *request {
         Request::Changed { since, from_part, .. } => Store::Changed { since, from_part },
-        Request::Allocation { part, count, .. } => Store::Allocation { part, count },
+        Request::Allocation { of, part, count, .. } => Store::Allocation { of, part, count },
         Request::Held { from_part, .. } => Store::Held { from_part },
         Request::Checksums { part, block, count, coefficient, .. } => {
             Store::Checksums { part, block, count, coefficient }

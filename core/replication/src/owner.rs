@@ -374,8 +374,8 @@ impl Owner {
             (Phase::Serving, Input::Read { token, place, part, block, count, unit, snapshot }) => {
                 self.read((token, snapshot), place, Range { part, block, count }, unit, leases);
             }
-            (Phase::Serving, Input::Status { token, place, part, count }) => {
-                self.status(token, place, (part, count), leases);
+            (Phase::Serving, Input::Status { token, of, place, part, count }) => {
+                self.status((token, of), place, (part, count), leases);
             }
             (Phase::Claiming | Phase::Opening | Phase::Releasing, input) => self.held.push_back(input),
             (_, input) => self.refuse_unowned(&input),

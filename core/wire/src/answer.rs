@@ -359,14 +359,14 @@ fn encode_status(w: &mut Writer, runs: &[StatusRun]) {
     let (named, rest) = match runs.len() > STATUS_RUNS_MAX {
         // The one before the rest must not be allocated, or the two would be neighbours alike.
         true => {
-            let is_allocated = runs[STATUS_RUNS_MAX - 2].allocated;
+            let is_allocated = runs[STATUS_RUNS_MAX - 2].is_set;
             runs.split_at(STATUS_RUNS_MAX - 1 - usize::from(is_allocated))
         }
         false => (runs, &[] as &[StatusRun]),
     };
     w.u32((named.len() + usize::from(!rest.is_empty())) as u32);
     put_zeroes(w, 4);
-    named.iter().for_each(|run| w.u64(run.len | if run.allocated { ALLOCATED } else { 0 }));
+    named.iter().for_each(|run| w.u64(run.len | if run.is_set { ALLOCATED } else { 0 }));
     if !rest.is_empty() {
         w.u64(rest.iter().map(|run| run.len).sum::<u64>() | ALLOCATED);
     }
@@ -378,7 +378,7 @@ fn decode_status(r: &mut Reader<'_>) -> Result<Vec<StatusRun>, Flaw> {
     check_list(r, count, 8, STATUS_RUNS_MAX)?;
     Ok((0..count)
         .map(|_| r.u64())
-        .map(|word| StatusRun { len: word & !ALLOCATED, allocated: word & ALLOCATED != 0 })
+        .map(|word| StatusRun { len: word & !ALLOCATED, is_set: word & ALLOCATED != 0 })
         .collect())
 }
 

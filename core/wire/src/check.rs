@@ -10,7 +10,7 @@ use crate::limits::{
     GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX, SNAPSHOTS_MAX,
 };
 use crate::message::{Entry, HeldRange, NewComponent, PartVersions};
-use base::request::{Buffers, Outcome, Piece, Pieces, Reply, Request, StatusRun};
+use base::request::{Buffers, Outcome, Piece, Pieces, Reply, Request, StatusOf, StatusRun};
 use base::units::{
     BLOCK_SIZE, BLOCKS_PER_EXTENT, COMPONENT_SIZE_MAX, DISK_SIZE_MAX, EXTENT_SIZE, SECTOR_SIZE,
 };
@@ -159,6 +159,18 @@ pub(crate) fn snapshot(number: u32) -> Result<(), Flaw> {
     check(number != 0, "no snapshot has the number 0")
 }
 
+/// The snapshots that a question about states of blocks is about.
+pub(crate) fn status_of(of: StatusOf) -> Result<(), Flaw> {
+    match of {
+        StatusOf::Disk => Ok(()),
+        StatusOf::Snapshot(number) => snapshot(number),
+        StatusOf::Changes { since, snapshot: number } => {
+            snapshot(number)?;
+            check(since != 0 && since < number, "it asks for changes since a snapshot that is no older")
+        }
+    }
+}
+
 /// The numbers of a component's snapshots.
 pub(crate) fn snapshots(numbers: &[u32]) -> Result<(), Flaw> {
     let is_ascending = numbers.windows(2).all(|two| two[0] < two[1]);
@@ -196,12 +208,15 @@ pub(crate) fn guest_request(request: &Request) -> Result<(), Flaw> {
         Request::Flush => (0, 0),
         Request::Trim { offset, len }
         | Request::WriteZeroes { offset, len, allocate: _ }
-        | Request::Status { offset, len } => (*offset, *len),
+        | Request::Status { of: _, offset, len } => (*offset, *len),
     };
     let moves_data = match request {
         Request::Read { .. } | Request::View { .. } | Request::Write { .. } => true,
         Request::Flush | Request::Trim { .. } | Request::WriteZeroes { .. } | Request::Status { .. } => false,
     };
+    if let Request::Status { of, .. } = request {
+        status_of(*of)?;
+    }
     check(!moves_data || len <= GUEST_PAYLOAD_SIZE_MAX as u64, "it is larger than a guest's request may be")?;
     check(
         offset.is_multiple_of(SECTOR_SIZE) && len.is_multiple_of(SECTOR_SIZE),
@@ -232,6 +247,6 @@ fn status(runs: &[StatusRun]) -> Result<(), Flaw> {
         check(run.len > 0, "a run is empty")?;
         rest = rest.checked_sub(run.len).ok_or(Flaw::Fields("its range reaches beyond the largest disk"))?;
     }
-    let differ = runs.is_sorted_by(|a, b| a.allocated != b.allocated);
+    let differ = runs.is_sorted_by(|a, b| a.is_set != b.is_set);
     check(differ, "neighbouring runs do not differ")
 }

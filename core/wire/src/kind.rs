@@ -61,6 +61,8 @@ pub enum RequestKind {
     DropSnapshot,
     Snapshots,
     GuestView,
+    ViewAllocation,
+    GuestViewStatus,
 }
 
 /// What an acceptor sends.
@@ -83,7 +85,7 @@ pub enum AnswerKind {
     Snapshots,
 }
 
-const REQUEST_KINDS: [RequestKind; 28] = [
+const REQUEST_KINDS: [RequestKind; 30] = [
     RequestKind::Heartbeat,
     RequestKind::Open,
     RequestKind::Close,
@@ -112,6 +114,8 @@ const REQUEST_KINDS: [RequestKind; 28] = [
     RequestKind::DropSnapshot,
     RequestKind::Snapshots,
     RequestKind::GuestView,
+    RequestKind::ViewAllocation,
+    RequestKind::GuestViewStatus,
 ];
 
 const ANSWER_KINDS: [AnswerKind; 14] = [
@@ -180,6 +184,8 @@ impl Kind for RequestKind {
             RequestKind::DropSnapshot => shape("snapshot deletion", 16, 0),
             RequestKind::Snapshots => shape("snapshots request", 16, 0),
             RequestKind::GuestView => shape("guest view", 40, 0),
+            RequestKind::ViewAllocation => shape("view allocation request", 32, 0),
+            RequestKind::GuestViewStatus => shape("guest view status request", 48, 0),
         }
     }
 }

@@ -7,7 +7,7 @@
 //! Sending a message that breaks what is promised here of its fields is a bug and stops the sender; receiving one ends the
 //! connection. Data keeps its bytes on the way, not its cut into buffers: it arrives in buffers of 1 MiB, the last one shorter.
 
-use base::request::{Buffers, Outcome, Pieces, StatusRun};
+use base::request::{Buffers, Outcome, Pieces, StatusOf, StatusRun};
 use base::{ComponentId, DeviceId, DiskId, RequestTag, WriteId};
 use smallvec::SmallVec;
 
@@ -126,12 +126,14 @@ pub enum Request {
         /// The first part to look at.
         from_part: u32,
     },
-    /// Tell which blocks of some parts are allocated.
+    /// Tell which blocks of some parts are allocated, or may have changed.
     Allocation {
         /// The component.
         component: ComponentId,
         /// The owner's epoch.
         epoch: u32,
+        /// Which of these, and of which snapshots.
+        of: StatusOf,
         /// The first part.
         part: u32,
         /// Parts, 1..=[`ALLOCATION_PARTS_MAX`](crate::limits::ALLOCATION_PARTS_MAX).

@@ -9,7 +9,7 @@ use crate::limits::{ALLOCATION_PARTS_MAX_FIRST, DISK_LABEL_SIZE_MAX};
 use crate::message::{EntryKind, NewComponent, Request};
 use crate::payload::{Payload, block_checksums, verify_blocks};
 use base::bytes::{Reader, Writer};
-use base::request::{Buffers, Request as GuestRequest};
+use base::request::{Buffers, Request as GuestRequest, StatusOf};
 use base::units::BLOCKS_PER_EXTENT;
 use base::{ComponentId, DeviceId, DiskId, RequestTag, WriteId};
 
@@ -91,12 +91,14 @@ impl Coded for Request {
                 GuestRequest::Flush => RequestKind::GuestFlush,
                 GuestRequest::Trim { .. } => RequestKind::GuestTrim,
                 GuestRequest::WriteZeroes { .. } => RequestKind::GuestWriteZeroes,
-                GuestRequest::Status { .. } => RequestKind::GuestStatus,
+                GuestRequest::Status { of: StatusOf::Disk, .. } => RequestKind::GuestStatus,
+                GuestRequest::Status { .. } => RequestKind::GuestViewStatus,
                 GuestRequest::View { .. } => RequestKind::GuestView,
             },
             Request::Yield { .. } => RequestKind::Yield,
             Request::GuestGone { .. } => RequestKind::GuestGone,
-            Request::Allocation { .. } => RequestKind::Allocation,
+            Request::Allocation { of: StatusOf::Disk, .. } => RequestKind::Allocation,
+            Request::Allocation { .. } => RequestKind::ViewAllocation,
             Request::Held { .. } => RequestKind::Held,
             Request::Promote { .. } => RequestKind::Promote,
             Request::Checksums { .. } => RequestKind::Checksums,
@@ -142,7 +144,10 @@ impl Coded for Request {
             }
             Request::Create(new) | Request::Update(new) => check::component(new),
             Request::Guest { request, .. } => check::guest_request(request),
-            Request::Allocation { part, count, .. } => check::parts(*part, *count),
+            Request::Allocation { of, part, count, .. } => {
+                check::status_of(*of)?;
+                check::parts(*part, *count)
+            }
             Request::Heartbeat
             | Request::Open { .. }
             | Request::Close { .. }
@@ -207,11 +212,18 @@ impl Coded for Request {
                 w.u32(*from_part);
                 put_zeroes(w, 4);
             }
-            Request::Allocation { component, epoch, part, count } => {
+            Request::Allocation { component, epoch, of, part, count } => {
                 put_component(w, *component, *epoch);
                 w.u32(*part);
                 w.u16(allocation_parts(version, *count));
-                put_zeroes(w, 6);
+                match of {
+                    StatusOf::Disk => put_zeroes(w, 6),
+                    of => {
+                        put_zeroes(w, 2);
+                        put_views(w, *of);
+                        put_zeroes(w, 4);
+                    }
+                }
             }
             Request::Held { .. } | Request::Promote { .. } | Request::Checksums { .. } => self.encode_rows(w),
             Request::Create(new) | Request::Update(new) => encode_new(w, new),
@@ -311,7 +323,8 @@ impl Coded for Request {
             RequestKind::GuestTrim => guest(r, |r| Ok(GuestRequest::Trim { offset: r.u64(), len: r.u64() }))?,
             RequestKind::GuestWriteZeroes => guest(r, decode_guest_write_zeroes)?,
             RequestKind::GuestStatus => {
-                guest(r, |r| Ok(GuestRequest::Status { offset: r.u64(), len: r.u64() }))?
+                let of = StatusOf::Disk;
+                guest(r, |r| Ok(GuestRequest::Status { of, offset: r.u64(), len: r.u64() }))?
             }
             RequestKind::Yield => Request::Yield { disk: DiskId(r.u128()) },
             RequestKind::GuestGone => Request::GuestGone { tag: RequestTag(r.u64()) },
@@ -319,7 +332,7 @@ impl Coded for Request {
                 let (component, epoch) = take_component(r);
                 let (part, count) = (r.u32(), r.u16());
                 take_reserved(r, 6)?;
-                Request::Allocation { component, epoch, part, count }
+                Request::Allocation { component, epoch, of: StatusOf::Disk, part, count }
             }
             RequestKind::Held => {
                 let (component, epoch) = take_component(r);
@@ -431,8 +444,38 @@ fn decode_snapshots(kind: RequestKind, r: &mut Reader<'_>) -> Result<Request, Fl
             Request::Snapshots { component, epoch }
         }
         RequestKind::GuestView => guest(r, decode_guest_view)?,
+        RequestKind::ViewAllocation => {
+            let (component, epoch) = take_component(r);
+            let (part, count) = (r.u32(), r.u16());
+            take_reserved(r, 2)?;
+            let of = take_views(r);
+            take_reserved(r, 4)?;
+            Request::Allocation { component, epoch, of, part, count }
+        }
+        RequestKind::GuestViewStatus => guest(r, |r| {
+            let (offset, len) = (r.u64(), r.u64());
+            Ok(GuestRequest::Status { of: take_views(r), offset, len })
+        })?,
         _ => unreachable!("it has to do with snapshots"),
     })
+}
+
+/// The snapshots that a question about states of blocks is about; 0: none.
+fn put_views(w: &mut Writer, of: StatusOf) {
+    let (snapshot, since) = match of {
+        StatusOf::Disk => (0, 0),
+        StatusOf::Snapshot(snapshot) => (snapshot, 0),
+        StatusOf::Changes { since, snapshot } => (snapshot, since),
+    };
+    w.u32(snapshot);
+    w.u32(since);
+}
+
+fn take_views(r: &mut Reader<'_>) -> StatusOf {
+    match (r.u32(), r.u32()) {
+        (snapshot, 0) => StatusOf::Snapshot(snapshot),
+        (snapshot, since) => StatusOf::Changes { since, snapshot },
+    }
 }
 
 fn decode_guest_view(r: &mut Reader<'_>) -> Result<GuestRequest, Flaw> {
@@ -478,9 +521,14 @@ fn encode_guest(w: &mut Writer, request: &GuestRequest) {
             w.u32(*len);
             w.u32(*snapshot);
         }
-        GuestRequest::Trim { offset, len } | GuestRequest::Status { offset, len } => {
+        GuestRequest::Trim { offset, len } | GuestRequest::Status { of: StatusOf::Disk, offset, len } => {
             w.u64(*offset);
             w.u64(*len);
+        }
+        GuestRequest::Status { of, offset, len } => {
+            w.u64(*offset);
+            w.u64(*len);
+            put_views(w, *of);
         }
         GuestRequest::WriteZeroes { offset, len, allocate } => {
             w.u64(*offset);

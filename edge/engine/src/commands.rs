@@ -384,7 +384,7 @@ impl Engine {
         };
         let group = self.node.group_mut(key).expect("it has just been found");
         if group.member_of(device) == Some(0) {
-            return self.remove_group(key, answer);
+            return self.remove_group((key, device), answer);
         }
         match group.begin_remove(device, lost) {
             Ok(()) => self.registry.leaving.push(Leaving { group: key, device, answer }),
@@ -400,8 +400,8 @@ impl Engine {
         }
     }
 
-    /// A group goes with its log device, if no component is left in it.
-    fn remove_group(&mut self, key: GroupKey, answer: Answer<Result<(), EngineError>>) {
+    /// A group goes with its log device, if no component is left in it, once nothing is under way there.
+    fn remove_group(&mut self, (key, device): (GroupKey, DeviceId), answer: Answer<Result<(), EngineError>>) {
         let Some(group) = self.node.group(key) else { return drop(answer.send(Err(EngineError::Stopped))) };
         let in_use: u32 = group.state().members.iter().map(|member| member.component_count).sum();
         let refuse = |why: String| Err(EngineError::Refused(why));
@@ -413,9 +413,7 @@ impl Engine {
             return drop(answer.send(refuse(why)));
         }
         if !group.is_idle() {
-            return drop(
-                answer.send(refuse("the disk group is still giving space back: try again".to_owned())),
-            );
+            return self.registry.leaving.push(Leaving { group: key, device, answer });
         }
         let copies = self.devices[key.0 as usize].iter().flatten().map(|device| copy_of(&device.open));
         match copies.collect::<Result<Vec<_>, _>>() {
@@ -433,7 +431,13 @@ impl Engine {
         let mut index = 0;
         while index < self.registry.leaving.len() {
             let Leaving { group: key, device, .. } = self.registry.leaving[index];
-            let place = self.node.group(key).and_then(|group| group.member_of(device));
+            let group = self.node.group(key);
+            let place = group.and_then(|group| group.member_of(device));
+            if place == Some(0) && group.is_some_and(Group::is_idle) {
+                let Leaving { answer, .. } = self.registry.leaving.remove(index);
+                self.remove_group((key, device), answer);
+                continue;
+            }
             let is_gone = self.node.group_mut(key).is_some_and(|group| group.finish_remove(device));
             if !is_gone {
                 index += 1;

@@ -4,7 +4,7 @@ use crate::command::{Answer, DiskLock, DiskRecord};
 use crate::error::EngineError;
 use base::{DeviceId, DiskId, GroupId, HostId};
 use cluster::{Guest, Snapshot};
-use frontends::Export;
+use frontends::{Bitmap, Export};
 use iostats::Statistics;
 use node::GroupKey;
 use std::collections::BTreeMap;
@@ -76,11 +76,15 @@ impl Registry {
 
     /// The export of a snapshot, which can only be read.
     pub(crate) fn snapshot_export(record: &DiskRecord, snapshot: &Snapshot) -> Export {
+        let older = record.snapshots.iter().filter(|one| one.number < snapshot.number);
+        let bitmap = |one: &Snapshot| Bitmap { name: one.name.clone(), number: one.number };
         Export {
             name: format!("{}@{}", record.name, snapshot.name),
             size: snapshot.size,
             read_only: true,
             description: format!("Drystone disk {}, snapshot {}", record.id, snapshot.name),
+            snapshot: Some(snapshot.number),
+            bitmaps: older.map(bitmap).collect(),
         }
     }
 
@@ -90,6 +94,8 @@ impl Registry {
             size: record.size,
             read_only: record.read_only,
             description: format!("Drystone disk {}", record.id),
+            snapshot: None,
+            bitmaps: Vec::new(),
         }
     }
 

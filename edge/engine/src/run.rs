@@ -12,7 +12,7 @@ use crate::ring::{Completion, DeviceCall, DeviceFlight, Door, Flight, Socket, is
 use crate::settings::{Endpoint, Fabric, Settings};
 use crate::siblings::Siblings;
 use base::Buffer;
-use base::request::{Buffers, Outcome, Reply, Request, StatusRun};
+use base::request::{Buffers, Outcome, Reply, Request};
 use diskgroup::{ComputeId, Computed, Event as GroupEvent, IoFailure, Task};
 use frontends::{Event, Session};
 use node::{GroupKey, Output, Token};
@@ -552,8 +552,8 @@ fn merge(buffers: Buffers) -> Buffers {
 fn of_view(request: Request, snapshot: u32) -> Result<Request, Outcome> {
     match request {
         Request::Read { offset, len } => Ok(Request::View { snapshot, offset, len }),
-        // Only "not allocated" promises something about the bytes.
-        Request::Status { len, .. } => Err(Ok(Reply::Status(vec![StatusRun { len, allocated: true }]))),
+        // The frontend knows of which snapshot it is.
+        request @ Request::Status { .. } => Ok(request),
         Request::Flush => Err(Ok(Reply::Done)),
         request => unreachable!("a snapshot can only be read: {request:?}"),
     }

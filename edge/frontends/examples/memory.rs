@@ -62,7 +62,7 @@ impl Disk {
                 zero(&mut blocks, offset, offset + len, true);
                 Reply::Done
             }
-            Request::Status { offset, len } => Reply::Status(status(&blocks, offset, len)),
+            Request::Status { of: _, offset, len } => Reply::Status(status(&blocks, offset, len)),
         })
     }
 }
@@ -117,10 +117,10 @@ fn zero(blocks: &mut BTreeMap<u64, Block>, from: u64, to: u64, allocate: bool) {
 
 fn status(blocks: &BTreeMap<u64, Block>, offset: u64, len: u64) -> Vec<StatusRun> {
     let mut runs: Vec<StatusRun> = Vec::new();
-    let mut push = |len: u64, allocated: bool| match runs.last_mut() {
+    let mut push = |len: u64, is_set: bool| match runs.last_mut() {
         _ if len == 0 => {}
-        Some(run) if run.allocated == allocated => run.len += len,
-        _ => runs.push(StatusRun { len, allocated }),
+        Some(run) if run.is_set == is_set => run.len += len,
+        _ => runs.push(StatusRun { len, is_set }),
     };
     let (mut at, end) = (offset, offset + len);
     for &index in blocks.range(offset / BLOCK..end.div_ceil(BLOCK)).map(|(index, _)| index) {
@@ -140,6 +140,8 @@ fn serve(mut socket: impl Read + Write, disk: Disk, options: Options) {
         size: options.size,
         read_only: options.read_only,
         description: "a disk in memory".to_owned(),
+        snapshot: None,
+        bitmaps: Vec::new(),
     };
     let mut session = Session::new(Protocol::Nbd, options.tls.clone(), pool.clone());
     let (mut events, mut vectors) = (Vec::new(), Vec::new());

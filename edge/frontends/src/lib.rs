@@ -12,5 +12,7 @@ mod session;
 pub mod tls;
 mod vectors;
 
-pub use session::{AttachRefusal, Event, Export, Protocol, Reach, Session, Transfer, TransferEnd, Wanted};
+pub use session::{
+    AttachRefusal, Bitmap, Event, Export, Protocol, Reach, Session, Transfer, TransferEnd, Wanted,
+};
 pub use vectors::IoVec;

@@ -36,6 +36,8 @@ pub const WRITES_BEFORE_PREDICTION: u32 = 4;
 pub const PREDICTED_WRITES_MAX: usize = 32;
 /// Buffers held for expected writes at most, in bytes.
 pub const PREDICTED_BYTES_MAX: usize = 1 << 20;
+/// Metadata contexts that a client may select: each asks the disk anew with every question of the client. Of more, the first count.
+pub const CONTEXTS_MAX: usize = 16;
 /// Runs in one answer about allocation. The specification allows 2^20; a client asks again for the rest.
 pub const STATUS_RUNS_MAX: usize = 1 << 15;
 

@@ -38,6 +38,19 @@ pub struct Export {
     pub read_only: bool,
     /// For people; may be empty.
     pub description: String,
+    /// The number of the snapshot that it is; `None`: the disk itself.
+    pub snapshot: Option<u32>,
+    /// Of a snapshot: the older ones, since which it tells what may have changed.
+    pub bitmaps: Vec<Bitmap>,
+}
+
+/// A snapshot since which an export tells what may have changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bitmap {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub number: u32,
 }
 
 /// Which disk a client asks for, and how it wants to be served.

@@ -7,9 +7,8 @@
 use super::Group;
 use super::hold::check_layer;
 use crate::format::map::Entry;
-use crate::held::PROMOTED_LAYER;
 use crate::index::{Dirty, Newest};
-use crate::io::{Completion, ComponentKey, Event, GroupError, Output};
+use crate::io::{Completion, Event, GroupError, Output};
 use crate::limits;
 use crate::lineage::Lineage;
 use crate::member::Member;
@@ -22,10 +21,9 @@ use crate::unreadable::{BadBlocks, ReadRequest};
 use base::ComponentId;
 use base::units::{BLOCKS_PER_EXTENT, SECTOR_SIZE};
 use smallvec::SmallVec;
-use std::ops::Range;
 
 /// Why the locations of a range's blocks are not known now.
-enum Unknown {
+pub(super) enum Unknown {
     /// The descriptor must be read first.
     NeedsPage { member: u8, page: u32 },
     /// What would tell is damaged.
@@ -84,7 +82,7 @@ impl Group {
     }
 
     /// Where each of the blocks stands.
-    fn look_up(
+    pub(super) fn look_up(
         &mut self,
         range: BlockRange,
         locations: &mut SmallVec<[BlockLocation; 4]>,
@@ -268,47 +266,6 @@ impl Group {
             if self.reads.is_last_waiting(key) {
                 return; // Memory is still short.
             }
-        }
-    }
-
-    /// Which blocks of a part are backed by space, for guests that ask; `None` if the descriptor is not in memory, in
-    /// which case it is being read.
-    pub fn allocation(
-        &mut self,
-        component: ComponentKey,
-        part: u32,
-        out: &mut Vec<Output>,
-    ) -> Option<Result<[bool; BLOCKS_PER_EXTENT], GroupError>> {
-        if let Err(error) = self.check_component(component.0, part) {
-            return Some(Err(error));
-        }
-        let mut locations = SmallVec::new();
-        let (component, layer, count) = (component.0, PROMOTED_LAYER, BLOCKS_PER_EXTENT as u16);
-        let range = BlockRange { component, part, layer, snapshot: 0, block: 0, count };
-        match self.look_up(range, &mut locations) {
-            Ok(()) => {
-                let held = self.held.of(component, part);
-                let mut allocated = [false; BLOCKS_PER_EXTENT];
-                for (block, location) in locations.iter().enumerate() {
-                    let is_backed = held.and_then(|held| held.is_backed(block as u8));
-                    allocated[block] = is_backed.unwrap_or(*location != BlockLocation::Hole);
-                }
-                Some(Ok(allocated))
-            }
-            Err(Unknown::Damaged | Unknown::DamagedBlock { .. }) => Some(Err(GroupError::Damaged)),
-            Err(Unknown::NeedsPage { member, page }) => {
-                self.need_page(member, page, PageWaiter::Nobody, out);
-                None
-            }
-        }
-    }
-
-    /// The first of some parts of which a block may have space; none if all of them are holes. The steps grow with the space
-    /// that is taken: stretches of 512 MiB with nothing in them are passed over.
-    pub fn first_backed(&self, component: ComponentKey, parts: Range<u32>) -> Option<u32> {
-        match self.components.contains(component.0) {
-            true => self.first_with_content(component.0, parts),
-            false => Some(parts.start),
         }
     }
 }

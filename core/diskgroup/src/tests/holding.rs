@@ -6,7 +6,7 @@ use crate::{
     Completion, ComponentKey, Event, GroupError, HeldBlocks, Input, LayerRange, LayerRanges, Op, ROW_LAYER,
     Rule, Settings, Versions,
 };
-use base::request::Piece;
+use base::request::{Piece, StatusOf};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use base::{ComponentId, RequestTag, WriteId};
 use smallvec::{SmallVec, smallvec};
@@ -580,7 +580,7 @@ fn guests_are_told_what_layers_and_content_back_and_nothing_of_row_writes() {
     layers.put(at(1, 2, 1), 8, 3).expect("it is held");
     layers.put(at(ROW_LAYER, 3, 1), 9, 4).expect("it is held");
     let mut out = Vec::new();
-    let told = layers.bench.group.allocation(layers.component, 0, &mut out);
+    let told = layers.bench.group.block_states(layers.component, 0, StatusOf::Disk, &mut out);
     let backed = told.expect("the page is in memory").expect("nothing is damaged");
     assert_eq!(backed[..4], [false, true, true, false]);
 }

@@ -3,7 +3,7 @@
 use super::{Bench, id};
 use crate::format::batch::Origin;
 use crate::{Completion, ComponentKey, Event, GroupError, Input, Op, Rule, Settings};
-use base::request::Piece;
+use base::request::{Piece, StatusOf};
 use base::units::BLOCK_SIZE;
 use base::{ComponentId, RequestTag};
 use smallvec::SmallVec;
@@ -85,6 +85,19 @@ impl Stage {
         let tag = RequestTag(sequence);
         self.bench.ask(Input::Snapshot { op, component, number, id: id(1, sequence), tag });
         assert!(matches!(self.bench.done[&op.0], Ok(Completion::Done)), "{:?}", self.bench.done[&op.0]);
+    }
+
+    /// The blocks of the first eight for which the answer is yes.
+    fn survey(&mut self, of: StatusOf) -> Result<Vec<u16>, GroupError> {
+        for _ in 0..50 {
+            let mut out = Vec::new();
+            let told = self.bench.group.block_states(self.component, 0, of, &mut out);
+            if let Some(told) = told {
+                return told.map(|states| (0..8u16).filter(|block| states[usize::from(*block)]).collect());
+            }
+            self.bench.settle(out);
+        }
+        panic!("no page comes")
     }
 
     fn roll_back(&mut self, number: u32) -> Result<(), GroupError> {
@@ -268,4 +281,39 @@ fn without_its_rule_a_lost_page_is_forgotten() {
     stage.drain();
     stage = stage.restart_without(Some(Rule::KeepLostPages));
     assert_eq!(stage.read(0, 1, 0), Ok(vec![0]));
+}
+
+#[test]
+fn what_changed_between_snapshots_is_told_block_by_block_wherever_it_stands() {
+    let mut stage = Stage::new();
+    let changes = |since, snapshot| StatusOf::Changes { since, snapshot };
+    stage.write(0, 4, 1);
+    stage.snapshot(3);
+    stage.write(1, 1, 2);
+    stage.write(5, 1, 2);
+    stage.snapshot(5);
+    stage.write(0, 1, 3);
+    stage.snapshot(9);
+    let check = |stage: &mut Stage| {
+        assert_eq!(stage.survey(StatusOf::Snapshot(3)), Ok(vec![0, 1, 2, 3]));
+        assert_eq!(stage.survey(StatusOf::Snapshot(5)), Ok(vec![0, 1, 2, 3, 5]));
+        assert_eq!(stage.survey(changes(3, 5)), Ok(vec![1, 5]));
+        assert_eq!(stage.survey(changes(5, 9)), Ok(vec![0]));
+        assert_eq!(stage.survey(changes(3, 9)), Ok(vec![0, 1, 5]));
+    };
+    // In the log, at rest, and with pages that have to be read.
+    check(&mut stage);
+    stage.drain();
+    check(&mut stage);
+    let mut stage = stage.restart();
+    check(&mut stage);
+    stage.write(2, 1, 4);
+    check(&mut stage);
+    assert_eq!(stage.survey(StatusOf::Disk), Ok(vec![0, 1, 2, 3, 5]));
+    assert_eq!(stage.survey(changes(3, 6)), Err(GroupError::NoSnapshot));
+    stage.drop_snapshot(5);
+    assert_eq!(stage.survey(changes(3, 9)), Ok(vec![0, 1, 5]), "as before");
+    assert_eq!(stage.survey(changes(5, 9)), Err(GroupError::NoSnapshot));
+    let none = stage.bench.group.first_of_survey(stage.component, 1..9, changes(3, 9));
+    assert_eq!(none, None, "no other part has anything");
 }

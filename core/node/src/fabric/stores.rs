@@ -114,8 +114,8 @@ impl Node {
                 self.ask(group, waiter, |op| Input::Changed { op, component: key, since, from_part }, out);
             }
             Store::Update(new) => self.store_update((op, group, key), &new, out),
-            Store::Allocation { part, count } => {
-                let survey = Survey::new((op, group, key), (part, count));
+            Store::Allocation { of, part, count } => {
+                let survey = Survey::new((op, group, key), of, (part, count));
                 self.go_on_with_survey(survey, out);
             }
             Store::Held { from_part } => {

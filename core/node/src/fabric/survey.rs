@@ -1,10 +1,10 @@
-//! Answers questions about the allocation of a component: runs for stretches without space, and single blocks for so
+//! Answers questions about the allocation of a component, or what changed in it: runs for stretches without any, and single blocks for so
 //! many other parts that a turn of the engine takes no longer for it.
 
 use super::translate::refusal;
 use crate::interface::GroupKey;
 use crate::runs::push_run;
-use base::request::StatusRun;
+use base::request::{StatusOf, StatusRun};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use diskgroup::{ComponentKey, Group};
 use replication::components::{StoreOp, Stored};
@@ -16,6 +16,8 @@ pub(crate) struct Survey {
     pub(crate) op: StoreOp,
     pub(crate) group: GroupKey,
     component: ComponentKey,
+    /// What is asked of them.
+    of: StatusOf,
     /// The next part, and the one behind the last.
     part: u32,
     end: u32,
@@ -28,10 +30,11 @@ impl Survey {
     /// A question about `count` parts from `part` on.
     pub(crate) fn new(
         (op, group, component): (StoreOp, GroupKey, ComponentKey),
+        of: StatusOf,
         (part, count): (u32, u16),
     ) -> Survey {
         let end = part + u32::from(count);
-        Survey { op, group, component, part, end, looked_up: 0, runs: Vec::new() }
+        Survey { op, group, component, of, part, end, looked_up: 0, runs: Vec::new() }
     }
 
     /// Looks parts up in the group, whose outputs are appended to `outputs`. The answer, or `None` while a page of
@@ -42,13 +45,14 @@ impl Survey {
         outputs: &mut Vec<diskgroup::Output>,
     ) -> Option<Stored> {
         while self.part < self.end && self.looked_up < ALLOCATION_LOOKUPS_MAX {
-            let backed = group.first_backed(self.component, self.part..self.end).unwrap_or(self.end);
+            let backed =
+                group.first_of_survey(self.component, self.part..self.end, self.of).unwrap_or(self.end);
             if backed > self.part {
                 push_run(&mut self.runs, u64::from(backed - self.part) * EXTENT_SIZE, false);
                 self.part = backed;
                 continue;
             }
-            match group.allocation(self.component, self.part, outputs)? {
+            match group.block_states(self.component, self.part, self.of, outputs)? {
                 Err(error) => return Some(Stored::Failed(refusal(error))),
                 Ok(blocks) => {
                     blocks.iter().for_each(|block| push_run(&mut self.runs, BLOCK_SIZE, *block));

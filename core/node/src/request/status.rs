@@ -1,4 +1,4 @@
-//! Allocation of a disk, as components report it to its owner.
+//! Allocation of a disk, and what changed on it, as components report these to its owner.
 //!
 //! Stretches without space are answered as runs, however long they are. Where there is space, a request looks up the
 //! blocks of a limited number of parts, so that a turn of the engine stays short. It is answered about these, and the
@@ -10,7 +10,7 @@ use crate::interface::Output;
 use crate::node::Node;
 use crate::range::{Aim, Stretch, range_of};
 use crate::runs::push_run;
-use base::request::StatusRun;
+use base::request::{Request, StatusOf, StatusRun};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use replication::owner;
 use smallvec::SmallVec;
@@ -26,22 +26,27 @@ impl Node {
     pub(super) fn ask_status(&mut self, key: u32, out: &mut Vec<Output>) {
         let (from, len) = range_of(&self.requests[key as usize].request);
         let disk = self.requests[key as usize].disk;
+        let Request::Status { of, .. } = self.requests[key as usize].request else {
+            unreachable!("it asks for states of blocks")
+        };
         let layout = &self.disks[disk].spec.layout;
         if layout.code().is_some() || layout.boundary().is_some() {
             // Which blocks of rows are allocated is not asked, nor while a disk moves: "allocated" is never wrong.
-            let runs = vec![StatusRun { len, allocated: true }];
+            let runs = vec![StatusRun { len, is_set: true }];
             self.requests[key as usize].stage = Stage::Told(runs);
             return self.end_request(key, out);
         }
         let ownership = &self.disks[disk].ownership;
         let reign = Reign { owner: ownership.owner_number, layout: ownership.spec_version };
-        let known = ownership.holes.end_of(from, reign).map(|end| end.min(from + len));
+        let is_live = of == StatusOf::Disk;
+        let known = ownership.holes.end_of(from, reign).map(|end| end.min(from + len)).filter(|_| is_live);
         if let Some(next) = known.filter(|next| self.may_tell(disk, from..*next)) {
-            let runs = vec![StatusRun { len: next - from, allocated: false }];
+            let runs = vec![StatusRun { len: next - from, is_set: false }];
             self.requests[key as usize].stage = Stage::Told(runs);
             return self.end_request(key, out);
         }
         let (stamp, ahead) = ownership.holes.ask(reign);
+        let ahead = if is_live { ahead } else { 0 };
         let (next, asked) = self.questions(disk, from, len, ahead);
         let state = &mut self.requests[key as usize];
         if asked.is_empty() {
@@ -53,6 +58,7 @@ impl Node {
             .zip(&asked)
             .map(|(piece, one)| owner::Input::Status {
                 token: Piece { request: key, piece }.into(),
+                of,
                 place: one.place as u16,
                 part: one.part,
                 count: one.count,
@@ -127,13 +133,16 @@ impl Node {
             unreachable!("it asks what is allocated")
         };
         let (disk, (_, len)) = (state.disk, range_of(&state.request));
+        let is_live = matches!(state.request, Request::Status { of: StatusOf::Disk, .. });
         let layout = &self.disks[disk].spec.layout;
         let unsaid = asked.iter().filter_map(|one| layout.locate(one.place, one.answer_end()));
         let told = unsaid.fold(next, u64::min);
         let next = told.min(from + len);
         let mut runs = Vec::new();
         let alike = said_alike(&asked);
-        self.note_holes(disk, stamp, from..told, alike);
+        if is_live {
+            self.note_holes(disk, stamp, from..told, alike);
+        }
         match alike {
             Some(allocated) => push_run(&mut runs, next - from, allocated),
             None => {
@@ -159,8 +168,8 @@ fn parts_of(bytes: &Range<u64>) -> Range<u32> {
 
 /// The common state of all bytes in all answers, if there is one.
 fn said_alike(asked: &[Question]) -> Option<bool> {
-    let first = asked.first()?.answer.first()?.allocated;
-    let is_so = |one: &Question| matches!(one.answer[..], [run] if run.allocated == first);
+    let first = asked.first()?.answer.first()?.is_set;
+    let is_so = |one: &Question| matches!(one.answer[..], [run] if run.is_set == first);
     asked.iter().all(is_so).then_some(first)
 }
 
@@ -184,7 +193,7 @@ impl Cut<'_> {
             let run_end = self.start + run.len;
             if at < run_end {
                 let to = end.min(run_end);
-                push_run(runs, to - at, run.allocated);
+                push_run(runs, to - at, run.is_set);
                 at = to;
             }
             if at >= run_end {

@@ -7,10 +7,11 @@ use replication::Rule;
 
 /// The runs of a disk from its start on.
 fn allocated(bench: &mut Bench, disk: DiskKey, len: u64) -> Vec<(u64, bool)> {
-    let Ok(Reply::Status(runs)) = bench.ask(disk, Request::Status { offset: 0, len }) else {
+    let Ok(Reply::Status(runs)) = bench.ask(disk, Request::Status { of: StatusOf::Disk, offset: 0, len })
+    else {
         panic!("a status is told")
     };
-    runs.iter().map(|run| (run.len, run.allocated)).collect()
+    runs.iter().map(|run| (run.len, run.is_set)).collect()
 }
 
 fn zero_bytes_trimmed(bench: &Bench) -> u64 {

@@ -1,7 +1,7 @@
 //! What components want of the disk groups that hold them, and how that ends.
 
 use base::WriteId;
-use base::request::{Buffers, Pieces, StatusRun};
+use base::request::{Buffers, Pieces, StatusOf, StatusRun};
 use smallvec::SmallVec;
 use wire::{Entry, EntryKind, HeldRange, NewComponent, PartVersions, Refusal};
 
@@ -81,8 +81,10 @@ pub enum Store {
         /// From this part on.
         from_part: u32,
     },
-    /// Tell what is allocated.
+    /// Tell what is allocated, or may have changed.
     Allocation {
+        /// Which of these.
+        of: StatusOf,
         /// The first part.
         part: u32,
         /// Parts.

@@ -5,7 +5,7 @@ use crate::limits;
 use crate::roster::{Moved, Role, Roster, Standing};
 use crate::rules::Rule;
 use crate::snapshots::NotTaken;
-use base::request::{Buffers, Pieces, StatusRun};
+use base::request::{Buffers, Pieces, StatusOf, StatusRun};
 use base::rules::Rules;
 use base::units::BLOCK_SIZE;
 use base::{Buffer, ComponentId, Instant, NodeId, Pool, RequestTag};
@@ -198,10 +198,12 @@ pub enum Input {
         /// The number of a snapshot, whose view is read; 0: the disk as it is.
         snapshot: u32,
     },
-    /// Tell which blocks of some parts of a place are allocated.
+    /// Tell which blocks of some parts of a place are allocated, or may have changed.
     Status {
         /// Comes back with the end.
         token: Token,
+        /// Which of these.
+        of: StatusOf,
         /// The place.
         place: u16,
         /// The first part.

@@ -347,8 +347,7 @@ impl Owner {
             let mut active = self.places[usize::from(place)].active();
             active.any(|(index, _)| !set.contains(index))
         };
-        let is_there = self.recording.roster.snapshots.has(snapshot) || self.recorded_now(snapshot).is_some();
-        if !is_there || !others(lacking) {
+        if !self.has_snapshot(snapshot) || !others(lacking) {
             self.view_is_gone(key);
             return true;
         }
@@ -366,9 +365,14 @@ impl Owner {
         true
     }
 
+    /// Whether the disk has a snapshot, as far as this owner knows.
+    pub(crate) fn has_snapshot(&self, snapshot: u32) -> bool {
+        self.recording.roster.snapshots.has(snapshot) || self.recorded_now(snapshot).is_some()
+    }
+
     /// The members of a place that lack a snapshot. One that the record may name already, though this owner has not heard so, is on those that
     /// were marked.
-    fn lacking(&self, place: u16, snapshot: u32) -> MemberSet {
+    pub(crate) fn lacking(&self, place: u16, snapshot: u32) -> MemberSet {
         let roster = &self.recording.roster;
         let lacks = |component: ComponentId| match self.recorded_now(snapshot) {
             Some(marked) => !marked.contains(&component),

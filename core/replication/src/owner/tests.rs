@@ -13,7 +13,7 @@ use super::member::At;
 use super::*;
 use crate::roster::{InRows, Member, Role, Standing};
 use base::HostId;
-use base::request::StatusRun;
+use base::request::{StatusOf, StatusRun};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use std::collections::BTreeMap;
 
@@ -274,7 +274,7 @@ impl Bench {
             Request::Trim { component, .. } => (component, "trim", Answer::Done { congestion: 0 }),
             Request::Allocation { component, count, .. } => {
                 let len = u64::from(*count) << 20;
-                (component, "allocation", Answer::Allocation(vec![StatusRun { len, allocated: false }]))
+                (component, "allocation", Answer::Allocation(vec![StatusRun { len, is_set: false }]))
             }
             Request::Held { component, .. } => {
                 (component, "held", Answer::Held { ranges: Vec::new(), next: None })
@@ -583,7 +583,8 @@ fn what_is_allocated_is_told_when_changes_of_these_parts_have_ended_and_leases_a
     let mut bench = Bench::new(vec![member(2, Standing::Active), member(3, Standing::Active)]);
     bench.silent.insert(node(3));
     bench.write(1);
-    let status = |token, part| Input::Status { token: Token(token), place: 0, part, count: 2 };
+    let status =
+        |token, part| Input::Status { token: Token(token), of: StatusOf::Disk, place: 0, part, count: 2 };
     bench.step(status(2, 0));
     bench.step(status(3, 7));
     assert_eq!((bench.count(2, "allocation"), bench.done.len()), (0, 0), "nobody has granted anything");
@@ -609,12 +610,12 @@ fn one_question_is_about_thousands_of_parts_and_may_be_answered_about_the_first_
     let mut bench = Bench::new(vec![member(1, Standing::Active)]);
     let count = wire::limits::ALLOCATION_PARTS_MAX as u16;
     bench.silent.insert(node(1));
-    bench.step(Input::Status { token: Token(1), place: 0, part: 9, count });
+    bench.step(Input::Status { token: Token(1), of: StatusOf::Disk, place: 0, part: 9, count });
     assert_eq!(bench.count(1, "allocation"), 1);
     let (ask, answer) = bench.late.remove(0);
     let Answer::Allocation(runs) = answer else { panic!("{answer:?}") };
     assert_eq!(runs[0].len, u64::from(count) * EXTENT_SIZE);
-    let first = vec![StatusRun { len: 3 * EXTENT_SIZE, allocated: false }];
+    let first = vec![StatusRun { len: 3 * EXTENT_SIZE, is_set: false }];
     let answer = Answer::Allocation(first.clone());
     bench.step(Input::Answered { ask, answer: Ok(answer) });
     assert_eq!(bench.allocations, [first]);
@@ -628,7 +629,13 @@ fn two_questions_and_two_changes_do_not_wait_for_one_another() {
     bench.silent.insert(node(2));
     for token in 0..6 {
         bench.write(10 + token);
-        bench.step(Input::Status { token: Token(token), place: 0, part: token as u32 % 2, count: 2 });
+        bench.step(Input::Status {
+            token: Token(token),
+            of: StatusOf::Disk,
+            place: 0,
+            part: token as u32 % 2,
+            count: 2,
+        });
     }
     while !bench.late.is_empty() {
         for (ask, answer) in std::mem::take(&mut bench.late) {

@@ -12,7 +12,7 @@ use super::member_set::MemberSet;
 use super::row_check::RowCheckWork;
 use super::rows::{Sent, layer_of};
 use crate::locks::{LockKey, Range};
-use base::request::Pieces;
+use base::request::{Pieces, StatusOf};
 use base::{Instant, RequestTag};
 use layout::Target;
 use slab::Slab;
@@ -105,6 +105,7 @@ impl ReadWork {
 #[derive(Debug)]
 pub(crate) struct StatusWork {
     pub(crate) token: Token,
+    pub(crate) of: StatusOf,
     pub(crate) place: u16,
     pub(crate) part: u32,
     pub(crate) count: u16,

@@ -168,7 +168,7 @@ fn more_runs_of_allocation_than_may_be_sent_end_in_one_that_promises_nothing() {
     for first in [true, false] {
         for count in [32_767, 32_768, 32_769, 32_770, 100_001] {
             let runs: Vec<StatusRun> =
-                (0..count).map(|at| StatusRun { len: 4096, allocated: (at % 2 == 0) == first }).collect();
+                (0..count).map(|at| StatusRun { len: 4096, is_set: (at % 2 == 0) == first }).collect();
             let sent = message(Answer::Guest(Ok(Reply::Status(runs.clone()))));
             let found = decode::<Answer>(&frame(&sent), &pool()).unwrap();
             let Answer::Guest(Ok(Reply::Status(found))) = &found[0].body else {
@@ -180,7 +180,7 @@ fn more_runs_of_allocation_than_may_be_sent_end_in_one_that_promises_nothing() {
                 continue;
             }
             let (last, named) = found.split_last().unwrap();
-            assert!(last.allocated && named.len() >= 32_766);
+            assert!(last.is_set && named.len() >= 32_766);
             assert_eq!(named, &runs[..named.len()]);
         }
     }

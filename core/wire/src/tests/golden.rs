@@ -7,6 +7,7 @@ use crate::kind::{AnswerKind, Kind, RequestKind};
 use crate::limits::{ALLOCATION_PARTS_MAX, ALLOCATION_PARTS_MAX_FIRST};
 use crate::{Request, Version};
 use base::Pool;
+use base::request::StatusOf;
 
 /// Per message its name, its header and its body, in hexadecimal digits. Payloads are raw and not told.
 const VERSION_1: &str = include_str!("version_1.txt");
@@ -91,7 +92,7 @@ fn answers_of_each_version_have_these_bytes() {
 fn version_1_is_asked_about_the_allocation_of_as_many_parts_as_it_takes() {
     let pool = pool();
     let (component, epoch, count) = (base::ComponentId(7), 3, ALLOCATION_PARTS_MAX as u16);
-    let sent = message(Request::Allocation { component, epoch, part: 5, count });
+    let sent = message(Request::Allocation { component, epoch, of: StatusOf::Disk, part: 5, count });
     for (version, expected) in [(Version::FIRST, ALLOCATION_PARTS_MAX_FIRST), (Version::LATEST, count)] {
         let bytes = frame_of_version(version, &sent);
         let found = decode_version::<Request>(version, &bytes, &[usize::MAX], &pool).unwrap();

@@ -6,7 +6,7 @@ use crate::{
     Answer, Body, Entry, EntryKind, Message, NewComponent, PartVersions, Refusal, Request, Versions,
     WireError, layer,
 };
-use base::request::{Piece, Pieces, Reply, Request as GuestRequest, RequestError, StatusRun};
+use base::request::{Piece, Pieces, Reply, Request as GuestRequest, RequestError, StatusOf, StatusRun};
 use base::units::{COMPONENT_SIZE_MAX, DISK_SIZE_MAX, EXTENT_SIZE};
 use base::{ComponentId, DeviceId, DiskId, Pool, RequestTag, WriteId};
 use proptest::collection::vec;
@@ -119,6 +119,14 @@ fn range(len_max: u64) -> impl Strategy<Value = (u64, u64)> {
     })
 }
 
+fn status_of() -> impl Strategy<Value = StatusOf> {
+    prop_oneof![
+        Just(StatusOf::Disk),
+        (1..=u32::MAX).prop_map(StatusOf::Snapshot),
+        (1..u32::MAX).prop_map(|since| StatusOf::Changes { since, snapshot: u32::MAX }),
+    ]
+}
+
 fn guest_request() -> impl Strategy<Value = GuestRequest> {
     prop_oneof![
         range(32 << 20).prop_map(|(offset, len)| GuestRequest::Read { offset, len: len as u32 }),
@@ -130,7 +138,11 @@ fn guest_request() -> impl Strategy<Value = GuestRequest> {
         range(DISK_SIZE_MAX).prop_map(|(offset, len)| GuestRequest::Trim { offset, len }),
         (range(DISK_SIZE_MAX), any::<bool>())
             .prop_map(|((offset, len), allocate)| GuestRequest::WriteZeroes { offset, len, allocate }),
-        range(DISK_SIZE_MAX).prop_map(|(offset, len)| GuestRequest::Status { offset, len }),
+        (range(DISK_SIZE_MAX), status_of()).prop_map(|((offset, len), of)| GuestRequest::Status {
+            of,
+            offset,
+            len,
+        }),
         (range(32 << 20), 1..=u32::MAX).prop_map(|((offset, len), snapshot)| GuestRequest::View {
             snapshot,
             offset,
@@ -179,7 +191,13 @@ fn small_request() -> impl Strategy<Value = Request> {
             12 => Request::Snapshot { component, epoch, number: from_part.max(1) },
             13 => Request::DropSnapshot { component, epoch, number: from_part.max(1) },
             14 => Request::Snapshots { component, epoch },
-            7 => Request::Allocation { component, epoch, part: from_part / 2, count: 1 + epoch as u16 % 128 },
+            7 => Request::Allocation {
+                component,
+                epoch,
+                of: StatusOf::Disk,
+                part: from_part / 2,
+                count: 1 + epoch as u16 % 128,
+            },
             _ => Request::Yield { disk },
         }
     })
@@ -267,10 +285,10 @@ fn allocation() -> impl Strategy<Value = Answer> {
     (vec(1..256u64, 0..500), any::<bool>()).prop_map(|(lens, first)| {
         let used: u64 = lens.iter().sum();
         let last = (used + 1).next_multiple_of(256) - used;
-        let run = |(at, len)| StatusRun { len: len * 4096, allocated: (at % 2 == 0) == first };
+        let run = |(at, len)| StatusRun { len: len * 4096, is_set: (at % 2 == 0) == first };
         let runs: Vec<StatusRun> = lens.into_iter().chain([last]).enumerate().map(run).collect();
         let fits = runs.iter().map(|run| run.len).sum::<u64>() <= 128 << 20;
-        Answer::Allocation(if fits { runs } else { vec![StatusRun { len: 1 << 20, allocated: first }] })
+        Answer::Allocation(if fits { runs } else { vec![StatusRun { len: 1 << 20, is_set: first }] })
     })
 }
 
@@ -284,7 +302,7 @@ fn guest_outcome() -> impl Strategy<Value = Answer> {
         Just(RequestError::NoSnapshot),
     ];
     let status = (vec(1..1u64 << 20, 0..100), any::<bool>()).prop_map(|(lens, first)| {
-        let run = |(at, len)| StatusRun { len, allocated: (at % 2 == 0) == first };
+        let run = |(at, len)| StatusRun { len, is_set: (at % 2 == 0) == first };
         Reply::Status(lens.into_iter().enumerate().map(run).collect())
     });
     prop_oneof![

@@ -3,7 +3,9 @@
 use crate::{
     Answer, Entry, EntryKind, HeldRange, Message, NewComponent, PartVersions, Refusal, Request, Versions,
 };
-use base::request::{Buffers, Piece, Pieces, Reply, Request as GuestRequest, RequestError, StatusRun};
+use base::request::{
+    Buffers, Piece, Pieces, Reply, Request as GuestRequest, RequestError, StatusOf, StatusRun,
+};
 use base::{ComponentId, DeviceId, DiskId, Pool, RequestTag, WriteId};
 use smallvec::smallvec;
 
@@ -134,10 +136,10 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
         ("guest trim", guest(GuestRequest::Trim { offset: 4096, len: 0x4000_0000_0000 - 4096 })),
         ("guest zero-write", guest(GuestRequest::WriteZeroes { offset: 0, len: 4096, allocate: false })),
         ("guest full zero-write", guest(GuestRequest::WriteZeroes { offset: 0, len: 4096, allocate: true })),
-        ("guest status", guest(GuestRequest::Status { offset: 1 << 40, len: 1 << 32 })),
+        ("guest status", guest(GuestRequest::Status { of: StatusOf::Disk, offset: 1 << 40, len: 1 << 32 })),
         ("yield", Request::Yield { disk: DISK }),
         ("guest gone", Request::GuestGone { tag: RequestTag(0x0102_0304_0506_0708) }),
-        ("allocation", Request::Allocation { component, epoch, part, count: 128 }),
+        ("allocation", Request::Allocation { component, epoch, of: StatusOf::Disk, part, count: 128 }),
         ("held", Request::Held { component, epoch, from_part: part }),
         (
             "promote",
@@ -148,6 +150,28 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
         ("snapshot", Request::Snapshot { component, epoch, number: 0x0102_0304 }),
         ("snapshot deletion", Request::DropSnapshot { component, epoch, number: 0x0102_0304 }),
         ("snapshots request", Request::Snapshots { component, epoch }),
+        (
+            "view allocation request",
+            Request::Allocation { component, epoch, of: StatusOf::Snapshot(0x0102_0304), part, count: 128 },
+        ),
+        (
+            "changes request",
+            Request::Allocation {
+                component,
+                epoch,
+                of: StatusOf::Changes { since: 0x0102_0303, snapshot: 0x0102_0304 },
+                part,
+                count: 4097,
+            },
+        ),
+        (
+            "guest view status request",
+            guest(GuestRequest::Status {
+                of: StatusOf::Changes { since: 1, snapshot: 0x0102_0304 },
+                offset: 1 << 40,
+                len: 1 << 32,
+            }),
+        ),
         ("guest view", guest(GuestRequest::View { snapshot: 0x0102_0304, offset: 512, len: 0x0200_0000 })),
     ]
 }
@@ -171,12 +195,12 @@ pub(crate) fn answers(pool: &Pool) -> Vec<(&'static str, Answer)> {
     ];
     let failed = |error| Answer::Guest(Err(error));
     let runs = vec![
-        StatusRun { len: 4096, allocated: true },
-        StatusRun { len: 0x0000_4000_0000_0000 - 4096, allocated: false },
+        StatusRun { len: 4096, is_set: true },
+        StatusRun { len: 0x0000_4000_0000_0000 - 4096, is_set: false },
     ];
     let allocation = vec![
-        StatusRun { len: 0x0000_3000, allocated: true },
-        StatusRun { len: 0x0020_0000 - 0x3000, allocated: false },
+        StatusRun { len: 0x0000_3000, is_set: true },
+        StatusRun { len: 0x0020_0000 - 0x3000, is_set: false },
     ];
     let parts = vec![
         PartVersions { part: 0, versions: Versions::Hole(WATERMARK) },

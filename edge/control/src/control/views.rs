@@ -78,7 +78,7 @@ impl Control {
         let leaving = self.cluster.emptying();
         for device in devices {
             let found = device.id.parse().ok().and_then(|id: base::DeviceId| leaving.get(&id));
-            device.leaving = found.map(|(leaving, left)| leaving_text(leaving, left));
+            device.leaving = found.map(|(leaving, left)| leaving_text(leaving, left, device.component_count));
         }
     }
 
@@ -350,10 +350,11 @@ fn describe(record: &DiskRecord, spaces: &[DeviceSpace], gathered: &Gathered) ->
 }
 
 /// How far a device is on its way to be empty, and why it is to be.
-fn leaving_text(leaving: &Leaving, left: &Progress) -> String {
-    let how_far = match left.is_done() {
-        true => "empty: `drystone device remove` takes it out".to_owned(),
-        false => {
+fn leaving_text(leaving: &Leaving, left: &Progress, standing: u32) -> String {
+    let how_far = match (left.is_done(), standing) {
+        (true, 0) => "empty: `drystone device remove` takes it out".to_owned(),
+        (true, standing) => format!("being emptied, {standing} components are being deleted"),
+        (false, _) => {
             let bytes = base::units::format_bytes(left.bytes_left);
             format!("being emptied, {} components with {bytes} left", left.components_left)
         }

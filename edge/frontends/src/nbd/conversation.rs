@@ -5,10 +5,12 @@
 //! a time; while one is, the conversation must be kept alive, and the memory that the vectors point at stays in place.
 
 mod answer;
+mod contexts;
 mod inbox;
 mod negotiation;
 mod outbox;
 mod slots;
+mod surveys;
 mod transmission;
 
 use crate::limits::{BACKLOG_MAX, INBOX_SIZE, REQUEST_LEN_MAX};
@@ -229,8 +231,8 @@ impl Conversation {
             // Bytes sent ahead of TLS would be taken for bytes sent under its protection.
             Step::StartTls if !self.inbox.is_empty() => self.end_input(),
             Step::StartTls => self.tls_requested = true,
-            Step::Enter { export, structured, status } => {
-                self.phase = Phase::Transmission(Box::new(Transmission::new(export, structured, status)));
+            Step::Enter { export, structured, contexts } => {
+                self.phase = Phase::Transmission(Box::new(Transmission::new(export, structured, contexts)));
             }
         }
     }

@@ -115,10 +115,14 @@ pub mod chunk {
 pub const STATE_HOLE: u32 = 1;
 /// `base:allocation`: the range reads as zeroes.
 pub const STATE_ZERO: u32 = 2;
-/// The one metadata context there is.
+/// `qemu:dirty-bitmap:…`: the range may have changed.
+pub const STATE_DIRTY: u32 = 1;
+/// The metadata context that every export has.
 pub const ALLOCATION_CONTEXT: &str = "base:allocation";
 /// The number that we give it.
 pub const ALLOCATION_CONTEXT_ID: u32 = 1;
+/// The metadata contexts that tell of changes; a name follows.
+pub const BITMAP_CONTEXT: &str = "qemu:dirty-bitmap:";
 
 /// The smallest request: a sector.
 pub const BLOCK_SIZE_MIN: u32 = 512;
@@ -238,28 +242,22 @@ pub fn decode_info(data: &[u8]) -> Option<InfoRequest<'_>> {
 pub struct MetaRequest<'a> {
     /// The export.
     pub name: &'a str,
-    /// How many queries there were.
-    pub queries: u32,
-    /// Whether one of them names `base:allocation`.
-    pub allocation: bool,
-    /// Whether one of them asks for all of the namespace `base`.
-    pub wildcard: bool,
+    /// The names of contexts, or of namespaces, that it asks for.
+    pub queries: Vec<&'a str>,
 }
 
 /// Reads the data of `OPT_LIST_META_CONTEXT` and `OPT_SET_META_CONTEXT`; nothing if it is malformed.
 pub fn decode_meta(data: &[u8]) -> Option<MetaRequest<'_>> {
     let (name, rest) = take_string(data)?;
     let (count, mut rest) = rest.split_first_chunk::<4>()?;
-    let queries = u32::from_be_bytes(*count);
-    let mut request = MetaRequest { name, queries, allocation: false, wildcard: false };
+    let mut queries = Vec::new();
     // The data's length bounds the loop: a query takes at least the four bytes of its length.
-    for _ in 0..queries {
+    for _ in 0..u32::from_be_bytes(*count) {
         let query;
         (query, rest) = take_string(rest)?;
-        request.allocation |= query == ALLOCATION_CONTEXT;
-        request.wildcard |= query == "base:";
+        queries.push(query);
     }
-    rest.is_empty().then_some(request)
+    rest.is_empty().then_some(MetaRequest { name, queries })
 }
 
 /// A string with its length before it, and what follows.
@@ -390,11 +388,11 @@ mod tests {
                 data.extend_from_slice(&(query.len() as u32).to_be_bytes());
                 data.extend_from_slice(query.as_bytes());
             }
-            decode_meta(&data).map(|request| (request.allocation, request.wildcard))
+            decode_meta(&data).map(|request| request.queries.join(" "))
         };
-        assert_eq!(meta(0, &[]), Some((false, false)));
-        assert_eq!(meta(2, &["x-other:1", "base:allocation"]), Some((true, false)));
-        assert_eq!(meta(1, &["base:"]), Some((false, true)));
+        assert_eq!(meta(0, &[]), Some(String::new()));
+        assert_eq!(meta(2, &["x-other:1", "base:allocation"]), Some("x-other:1 base:allocation".to_owned()));
+        assert_eq!(meta(1, &["base:"]), Some("base:".to_owned()));
         assert_eq!(meta(u32::MAX, &["base:"]), None);
         assert_eq!(meta(0, &["base:"]), None);
     }

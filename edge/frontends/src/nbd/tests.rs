@@ -50,6 +50,8 @@ impl Wire {
                 size: DISK_SIZE as u64,
                 read_only: false,
                 description: "for tests".to_owned(),
+                snapshot: None,
+                bitmaps: Vec::new(),
             },
             disk: vec![0; DISK_SIZE],
             sent: Vec::new(),
@@ -181,7 +183,7 @@ impl Wire {
                 self.disk[offset as usize..][..len as usize].fill(0);
                 Reply::Done
             }
-            Request::Status { len, .. } => Reply::Status(vec![StatusRun { len, allocated: true }]),
+            Request::Status { len, .. } => Reply::Status(vec![StatusRun { len, is_set: true }]),
         })
     }
 

@@ -36,6 +36,15 @@ pub fn set(etcd: &Members, key: &str, value: Option<&Value>) {
     assert!(matches!(done, Ok(Committed::Done { .. })), "{done:?}");
 }
 
+/// The highest level that the program tells of itself.
+fn highest(etcd: &Members) -> u64 {
+    let all = records(etcd);
+    let program =
+        all.iter().find(|(key, ..)| key.starts_with("programs/")).expect("a host tells of its program");
+    assert_eq!(program.2["lowest"], json!(1), "{program:?}");
+    program.2["highest"].as_u64().expect("a number")
+}
+
 fn two() -> (Members, Vec<Site>, Vec<Server>) {
     let etcd = Members::spawn(1);
     let sites: Vec<Site> = ["a", "b"].iter().map(|name| site(&etcd, name, free_port())).collect();
@@ -60,41 +69,47 @@ fn a_level_that_is_not_understood_ends_hosts_and_lets_none_start_or_join() {
     let mut client = sites[0].attach("web");
     client.write(0, &[7; 8192]).expect("it writes");
     // As it is with one release: a new cluster is at its level, and nothing is to be raised.
+    let highest = highest(&etcd);
     let told = sites[0].json(&["cluster", "upgrade", "--dry-run"]);
     assert_eq!(
         (&told["level"], &told["to"], told["hosts"].as_array().map(Vec::len)),
-        (&json!(3), &json!(null), Some(2))
+        (&json!(highest), &json!(null), Some(2))
     );
     let none = sites[0].cli(&["cluster", "upgrade"]);
     assert!(none.status.success() && said(&none).contains("nothing to raise"), "{}", said(&none));
     let all = records(&etcd);
     let level = all.iter().find(|(key, ..)| key == LEVEL).map(|(_, _, value)| value.clone());
-    assert_eq!(level.as_ref().map(|level| level["level"].clone()), Some(json!(3)), "{all:?}");
+    assert_eq!(level.as_ref().map(|level| level["level"].clone()), Some(json!(highest)), "{all:?}");
     for (key, _, host) in all.iter().filter(|(key, ..)| key.starts_with("hosts/")) {
         let program = format!("programs/{}", host["id"].as_str().expect("an id"));
         let (_, _, program) =
             all.iter().find(|(key, ..)| *key == program).expect("each host tells of its program");
         assert_eq!(program["incarnation"], host["incarnation"], "{key}");
-        assert_eq!((&program["lowest"], &program["highest"]), (&json!(1), &json!(3)), "{key}");
+        assert_eq!((&program["lowest"], &program["highest"]), (&json!(1), &json!(highest)), "{key}");
         assert!(host.get("level").is_none() && host.get("levels").is_none(), "{host}");
     }
     let (invited, third) = (token(&sites[0]), site(&etcd, "c", free_port()));
     // Somebody forces the level: both hosts stop, as they must not read what stands there.
     drop(client);
-    set(&etcd, LEVEL, Some(&json!({ "level": 4, "of a later release": true })));
+    set(&etcd, LEVEL, Some(&json!({ "level": highest + 1, "of a later release": true })));
+    let later = format!("at level {}, and drystone", highest + 1);
     for server in servers.drain(..) {
         let (code, messages) = server.ended_by_itself();
         assert!(code == 3 && messages.contains("this host stops serving"), "{code}: {messages}");
-        assert!(messages.contains("at level 4, and drystone"), "{messages}");
+        assert!(messages.contains(&later), "{messages}");
     }
     // None starts, and none writes anything, here or there.
     let (before, files) = (records(&etcd), sites.iter().map(written).collect::<Vec<_>>());
     for site in &sites {
         let (code, messages) = site.refused(&[]);
-        assert!(code == 3 && messages.contains("understands levels 1 to 3 only"), "{code}: {messages}");
-        assert!(messages.contains("install a release that understands level 4"), "{messages}");
+        let (understood, needed) = (
+            format!("understands levels 1 to {highest} only"),
+            format!("install a release that understands level {}", highest + 1),
+        );
+        assert!(code == 3 && messages.contains(&understood), "{code}: {messages}");
+        assert!(messages.contains(&needed), "{messages}");
     }
-    expect(&join(&third, &invited), 3, "at level 4, and drystone");
+    expect(&join(&third, &invited), 3, &later);
     assert!(!third.path("d/identity/certificate.pem").exists(), "{}", config(&third).display());
     assert_eq!(records(&etcd), before);
     assert_eq!(sites.iter().map(written).collect::<Vec<_>>(), files);
@@ -122,6 +137,7 @@ fn unreadable(site: &Site) -> Option<Value> {
 #[test]
 fn records_that_cannot_be_read_are_told_with_the_release_and_its_levels() {
     let (etcd, sites, servers) = two();
+    let understood = format!("which understands levels 1 to {}", highest(&etcd));
     assert_eq!(unreadable(&sites[0]), None);
     sites[0].ask(&["policy", "create", "gold", "single", "stripes=1"]);
     for site in &sites {
@@ -143,11 +159,7 @@ fn records_that_cannot_be_read_are_told_with_the_release_and_its_levels() {
             let cause = found["cause"].as_str().expect("a cause");
             assert!(found["severity"] == "critical" && cause.contains(why), "{found}");
             assert!(cause.contains(&format!("the record {key} ")), "{found}");
-            assert!(
-                cause.contains("cannot be read by drystone ")
-                    && cause.contains("which understands levels 1 to 3"),
-                "{found}"
-            );
+            assert!(cause.contains("cannot be read by drystone ") && cause.contains(&understood), "{found}");
             assert!(server.messages().contains(why), "{}", server.messages());
             // What it said before counts still.
             assert!(site.ask(&["policy", "list"]).contains("gold"));

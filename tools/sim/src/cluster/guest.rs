@@ -5,7 +5,7 @@ use super::snapshots::request_of;
 use super::views::Views;
 use crate::model::{Value, fill, value_of};
 use crate::zeroes::Zeroes;
-use base::request::{Buffers, Outcome, Piece, Reply, Request, RequestError};
+use base::request::{Buffers, Outcome, Piece, Reply, Request, RequestError, StatusOf, StatusRun};
 use base::units::{BLOCK_SIZE, MIB};
 use base::{DiskId, Pool, Random};
 use std::collections::BTreeMap;
@@ -19,6 +19,8 @@ enum Asked {
     Read { first: u64, count: u64, began: u64, via: Option<usize> },
     /// `via`: the host of whoever reads the view.
     View { number: u32, first: u64, count: u64, via: usize },
+    /// The same of whoever asks what views hold, or what changed between two.
+    Survey { of: StatusOf, first: u64, count: u64, via: usize },
 }
 
 impl Asked {
@@ -26,7 +28,7 @@ impl Asked {
     fn via(&self) -> Option<usize> {
         match self {
             Asked::Write { via, .. } | Asked::Read { via, .. } => *via,
-            Asked::View { via, .. } => Some(*via),
+            Asked::View { via, .. } | Asked::Survey { via, .. } => Some(*via),
         }
     }
 }
@@ -196,7 +198,7 @@ impl Guest {
         let Asked::Write { blocks, .. } = asked else { return false };
         let is_same = |other: &Asked| match other {
             Asked::Write { blocks: others, via: Some(_) } => others[0].0 == blocks[0].0,
-            Asked::Write { .. } | Asked::Read { .. } | Asked::View { .. } => false,
+            Asked::Write { .. } | Asked::Read { .. } | Asked::View { .. } | Asked::Survey { .. } => false,
         };
         // A trim's value is that of others too, so that nothing could be told.
         blocks[0].1 != 0 && !self.asked.values().any(is_same)
@@ -265,6 +267,42 @@ impl Guest {
         self.next_token += 1;
         self.asked.insert(token, Asked::View { number, first, count, via });
         (token, request_of(number, first, count))
+    }
+
+    /// What somebody asks of views through some host.
+    pub(crate) fn survey(&mut self, via: usize, of: StatusOf, random: &mut Random) -> (u64, Request) {
+        let first = random.below(self.size_blocks);
+        let count = [1, 8, 300, 1024][random.below(4) as usize].min(self.size_blocks - first);
+        self.ask_survey(via, of, first, count)
+    }
+
+    /// Questions about all that there is of its views, and what changed from each to the next.
+    pub(crate) fn whole_surveys(&mut self) -> Vec<(u64, Request)> {
+        let numbers = self.views.numbers();
+        let holes = numbers.iter().map(|number| StatusOf::Snapshot(*number));
+        let changes = numbers.windows(2).map(|two| StatusOf::Changes { since: two[0], snapshot: two[1] });
+        let all: Vec<StatusOf> = holes.chain(changes).collect();
+        all.into_iter().map(|of| self.ask_survey(self.host, of, 0, self.size_blocks)).collect()
+    }
+
+    fn ask_survey(&mut self, via: usize, of: StatusOf, first: u64, count: u64) -> (u64, Request) {
+        let token = self.next_token;
+        self.next_token += 1;
+        self.asked.insert(token, Asked::Survey { of, first, count, via });
+        (token, Request::Status { of, offset: first * BLOCK_SIZE, len: count * BLOCK_SIZE })
+    }
+
+    /// Somebody was told about blocks of views, from one on.
+    fn survey_told(&mut self, of: StatusOf, first: u64, runs: &[StatusRun]) -> Result<(), String> {
+        let mut at = first * BLOCK_SIZE;
+        for run in runs {
+            if !run.is_set {
+                (at / BLOCK_SIZE..(at + run.len) / BLOCK_SIZE)
+                    .try_for_each(|block| self.views.told(of, block))?;
+            }
+            at += run.len;
+        }
+        Ok(())
     }
 
     /// Some of a view was read: for each run of blocks its first one on the disk, the first one of what was read, and how many.
@@ -373,6 +411,12 @@ impl Guest {
             (Asked::View { number, .. }, Err(RequestError::NoSnapshot | RequestError::Damaged)) => {
                 self.views.missing.push(number);
             }
+            (Asked::Survey { of, first, count, .. }, Ok(Reply::Status(runs)))
+                if !runs.is_empty() && runs.iter().map(|run| run.len).sum::<u64>() <= count * BLOCK_SIZE =>
+            {
+                self.survey_told(of, first, &runs)?;
+            }
+            (Asked::Survey { .. }, Err(RequestError::NoSnapshot | RequestError::Damaged)) => {}
             (asked, outcome) => return Err(format!("{asked:?} was answered {outcome:?}")),
         }
         Ok(())

@@ -6,7 +6,7 @@
 use super::faults::TURNS;
 use super::plan::MS;
 use super::world::World;
-use base::request::Request;
+use base::request::{Request, StatusOf};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use base::{ComponentId, DiskId};
 use node::Token;
@@ -112,7 +112,16 @@ impl World {
         let host = self.snapshots.below(self.hosts.len() as u64) as usize;
         let is_running = self.hosts[host].node.is_some() && self.hosts[host].paused_until <= self.now;
         if is_running && self.guests[guest].observers() < 6 {
-            let (token, request) = self.guests[guest].view(host, number, &mut self.snapshots);
+            let older: Vec<u32> = taken.iter().copied().filter(|one| *one < number).collect();
+            let (token, request) = match (self.snapshots.below(6), older.is_empty()) {
+                (0, _) => self.guests[guest].survey(host, StatusOf::Snapshot(number), &mut self.snapshots),
+                (1 | 2, false) => {
+                    let since = older[self.snapshots.below(older.len() as u64) as usize];
+                    let of = StatusOf::Changes { since, snapshot: number };
+                    self.guests[guest].survey(host, of, &mut self.snapshots)
+                }
+                _ => self.guests[guest].view(host, number, &mut self.snapshots),
+            };
             self.asks(host, guest, token, request);
         }
     }
@@ -184,7 +193,8 @@ impl World {
             if self.guests[guest].outstanding() > 0 {
                 continue; // The disk cannot be reached, which is fair where devices are lost.
             }
-            for (token, request) in self.guests[guest].whole_views() {
+            let surveys = self.guests[guest].whole_surveys();
+            for (token, request) in self.guests[guest].whole_views().into_iter().chain(surveys) {
                 self.guest_asks(guest, token, request);
             }
         }

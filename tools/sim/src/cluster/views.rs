@@ -2,7 +2,8 @@
 
 use super::register::Block;
 use crate::model::Value;
-use std::collections::BTreeMap;
+use base::request::StatusOf;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One snapshot.
 #[derive(Debug, Clone)]
@@ -19,6 +20,10 @@ pub(crate) struct View {
 pub(crate) struct Views {
     views: BTreeMap<u32, View>,
     asked: Option<u64>,
+    /// Pairs of snapshots for which somebody was told that a block is the same.
+    alike: BTreeMap<Block, BTreeSet<(u32, u32)>>,
+    /// Snapshots in which somebody was told that a block is a hole.
+    holes: BTreeMap<Block, BTreeSet<u32>>,
     /// Numbers of those that somebody was told are not there.
     pub(crate) missing: Vec<u32>,
 }
@@ -43,6 +48,50 @@ impl Views {
     /// One is gone.
     pub(crate) fn deleted(&mut self, number: u32) {
         self.views.remove(&number);
+        self.alike.values_mut().for_each(|pairs| pairs.retain(|pair| pair.0 != number && pair.1 != number));
+        self.holes.values_mut().for_each(|numbers| numbers.retain(|one| *one != number));
+    }
+
+    /// Somebody was told no about a block: it is a hole, or the same.
+    ///
+    /// # Errors
+    /// When it was read otherwise.
+    pub(crate) fn told(&mut self, of: StatusOf, block: Block) -> Result<(), String> {
+        let number = match of {
+            StatusOf::Disk => return Ok(()),
+            StatusOf::Snapshot(number) => {
+                self.holes.entry(block).or_default().insert(number);
+                number
+            }
+            StatusOf::Changes { since, snapshot } => {
+                self.alike.entry(block).or_default().insert((since, snapshot));
+                snapshot
+            }
+        };
+        self.check(number, block)
+    }
+
+    /// Whether what a block of a view was read as agrees with what was told of it.
+    fn check(&self, number: u32, block: Block) -> Result<(), String> {
+        let found = |number: u32| self.views.get(&number).and_then(|view| view.found.get(&block)).copied();
+        let Some(value) = found(number) else { return Ok(()) };
+        if value != 0 && self.holes.get(&block).is_some_and(|numbers| numbers.contains(&number)) {
+            return Err(format!(
+                "block {block} of snapshot {number} was told to be a hole, and reads {value:x}"
+            ));
+        }
+        for (since, snapshot) in self.alike.get(&block).into_iter().flatten() {
+            let is_of_both = *since == number || *snapshot == number;
+            if let (Some(before), Some(after)) = (found(*since), found(*snapshot))
+                && is_of_both
+                && before != after
+            {
+                return Err(format!(
+                    "block {block} was told to be the same in snapshots {since} and {snapshot}, and reads {before:x} and {after:x}"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// One of them.
@@ -65,7 +114,7 @@ impl Views {
             Some(before) if before != value => Err(format!(
                 "block {block} of snapshot {number} reads as {value:x}, and read as {before:x} before"
             )),
-            _ => Ok(()),
+            _ => self.check(number, block),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Answers of a disk, as replies to its client.
 
+use super::contexts::Context;
 use super::outbox::Outbox;
 use crate::limits::STATUS_RUNS_MAX;
 use crate::nbd::protocol::{
-    ALLOCATION_CONTEXT_ID, Errno, RequestHeader, STATE_HOLE, STATE_ZERO, chunk, command, command_flag,
-    put_chunk, put_error_chunk, put_simple_reply,
+    Errno, RequestHeader, chunk, command, command_flag, put_chunk, put_error_chunk, put_simple_reply,
 };
 use base::request::{Outcome, Piece, Pieces, Reply, RequestError, StatusRun};
 
@@ -32,10 +32,7 @@ pub(super) enum Style {
 pub(super) fn put_outcome(outbox: &mut Outbox, style: Style, request: &RequestHeader, outcome: Outcome) {
     match (request.command, outcome) {
         (command::READ, Ok(Reply::Data(pieces))) => put_read(outbox, style, request, pieces),
-        (command::BLOCK_STATUS, Ok(Reply::Status(runs))) => put_status(outbox, request, &runs),
-        (command::READ | command::BLOCK_STATUS, Ok(reply)) => {
-            panic!("a request of type {} is not answered by {reply:?}", request.command)
-        }
+        (command::READ, Ok(reply)) => panic!("a read is not answered by {reply:?}"),
         (_, Ok(Reply::Done)) => put_done(outbox, style, request),
         (_, Ok(reply)) => panic!("a request of type {} is not answered by {reply:?}", request.command),
         (_, Err(error)) => put_failure(outbox, style, request, error),
@@ -58,7 +55,7 @@ pub(super) fn put_refusal(outbox: &mut Outbox, style: Style, request: &RequestHe
     put_error(outbox, style, request.cookie, refusal.errno, refusal.text);
 }
 
-fn put_failure(outbox: &mut Outbox, style: Style, request: &RequestHeader, error: RequestError) {
+pub(super) fn put_failure(outbox: &mut Outbox, style: Style, request: &RequestHeader, error: RequestError) {
     let errno = match error {
         RequestError::NoSpace => Errno::NoSpace,
         RequestError::Damaged | RequestError::DeviceLost | RequestError::NoSnapshot => Errno::Io,
@@ -150,8 +147,15 @@ fn put_chunks(outbox: &mut Outbox, request: &RequestHeader, mut pieces: Pieces) 
     }
 }
 
-/// Descriptors of 32-bit lengths. Runs are whole sectors, so a longer one is cut at a multiple of a sector.
-fn put_status(outbox: &mut Outbox, request: &RequestHeader, runs: &[StatusRun]) {
+/// What one context says of the blocks that were asked about. Descriptors have 32-bit lengths; runs are whole sectors, so a longer one is
+/// cut at a multiple of a sector.
+pub(super) fn put_status(
+    outbox: &mut Outbox,
+    request: &RequestHeader,
+    context: Context,
+    runs: &[StatusRun],
+    is_end: bool,
+) {
     const RUN_MAX: u64 = 1 << 31;
     let one = request.flags & command_flag::REQ_ONE != 0;
     let wanted = if one { 1 } else { STATUS_RUNS_MAX };
@@ -159,7 +163,7 @@ fn put_status(outbox: &mut Outbox, request: &RequestHeader, runs: &[StatusRun]) 
         let mut left = u64::from(request.len);
         runs.iter()
             .flat_map(|run| {
-                let state = if run.allocated { 0 } else { STATE_HOLE | STATE_ZERO };
+                let state = context.state(run.is_set);
                 let parts = run.len.div_ceil(RUN_MAX);
                 (0..parts).map(move |part| ((run.len - part * RUN_MAX).min(RUN_MAX) as u32, state))
             })
@@ -172,10 +176,11 @@ fn put_status(outbox: &mut Outbox, request: &RequestHeader, runs: &[StatusRun]) 
             .take(wanted)
     };
     let count = descriptors().count();
-    assert!(count > 0, "an answer about allocation covers at least the first sector");
+    assert!(count > 0, "an answer about blocks covers at least the first sector");
     outbox.put(|out| {
-        put_chunk(out, chunk::DONE, chunk::BLOCK_STATUS, request.cookie, 4 + 8 * count as u32);
-        out.extend_from_slice(&ALLOCATION_CONTEXT_ID.to_be_bytes());
+        let flags = if is_end { chunk::DONE } else { 0 };
+        put_chunk(out, flags, chunk::BLOCK_STATUS, request.cookie, 4 + 8 * count as u32);
+        out.extend_from_slice(&context.id().to_be_bytes());
         for (len, state) in descriptors() {
             out.extend_from_slice(&len.to_be_bytes());
             out.extend_from_slice(&state.to_be_bytes());

@@ -1,11 +1,12 @@
 //! The handshake: the client's flags, then options one after the other until one of them names the export.
 
+use super::contexts::{Aim, Context, named};
 use super::inbox::Inbox;
 use super::outbox::Outbox;
 use crate::limits::{NAME_MAX, OPTION_DATA_MAX, OPTION_DATA_SKIPPED_MAX, OPTIONS_MAX};
 use crate::nbd::protocol::{
-    self, ALLOCATION_CONTEXT, ALLOCATION_CONTEXT_ID, CLIENT_FLAGS_SIZE, FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES,
-    InfoRequest, OPTION_SIZE, flag, info, option, put_block_sizes, put_option_reply, reply,
+    self, CLIENT_FLAGS_SIZE, FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES, InfoRequest, OPTION_SIZE, flag, info,
+    option, put_block_sizes, put_option_reply, reply,
 };
 use crate::nbd::{ExportName, ExportNameError};
 use crate::{AttachRefusal, Event, Export, Wanted};
@@ -23,8 +24,8 @@ pub(crate) enum Tls {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Agreed {
     pub(super) structured: bool,
-    /// The export for which `base:allocation` was selected last.
-    context: Option<String>,
+    /// The contexts that were selected last, and the export for which.
+    contexts: Option<(String, Vec<Context>)>,
 }
 
 #[derive(Debug)]
@@ -42,8 +43,7 @@ enum Question {
     List,
     ExportName { name: String },
     Info { option: u32, name: String, wants: Wants },
-    ListContexts { name: String, matched: bool },
-    SetContext { name: String, matched: bool },
+    Contexts { aim: Aim, name: String, queries: Vec<String> },
 }
 
 impl Question {
@@ -51,10 +51,9 @@ impl Question {
     fn name(&self) -> Option<&str> {
         match self {
             Question::List => None,
-            Question::ExportName { name }
-            | Question::Info { name, .. }
-            | Question::ListContexts { name, .. }
-            | Question::SetContext { name, .. } => Some(name),
+            Question::ExportName { name } | Question::Info { name, .. } | Question::Contexts { name, .. } => {
+                Some(name)
+            }
         }
     }
 }
@@ -82,7 +81,7 @@ pub(super) enum Step {
     /// Once what is queued has been sent, TLS begins, and with it the negotiation anew.
     StartTls,
     /// The transmission phase begins.
-    Enter { export: Export, structured: bool, status: bool },
+    Enter { export: Export, structured: bool, contexts: Vec<Context> },
 }
 
 #[derive(Debug)]
@@ -255,10 +254,10 @@ impl Negotiation {
     }
 
     fn contexts(&mut self, option: u32, data: &[u8], outbox: &mut Outbox, events: &mut Vec<Event>) -> Step {
-        let set = option == option::SET_META_CONTEXT;
-        if set {
+        let aim = if option == option::SET_META_CONTEXT { Aim::Select } else { Aim::List };
+        if aim == Aim::Select {
             // Whatever happens now, what was selected before no longer is.
-            self.agreed.context = None;
+            self.agreed.contexts = None;
         }
         let Some(request) = protocol::decode_meta(data) else {
             refuse(outbox, option, reply::ERR_INVALID, "the option's data is malformed");
@@ -269,13 +268,8 @@ impl Negotiation {
             return Step::Wait;
         }
         let name = request.name.to_owned();
-        let question = if set {
-            Question::SetContext { name, matched: request.allocation }
-        } else {
-            let matched = request.allocation || request.wildcard || request.queries == 0;
-            Question::ListContexts { name, matched }
-        };
-        self.ask(question, outbox, events)
+        let queries = request.queries.iter().map(|query| (*query).to_owned()).collect();
+        self.ask(Question::Contexts { aim, name, queries }, outbox, events)
     }
 
     /// Asks the server. A name whose options are not understood is answered here: the server has no part in how NBD spells them.
@@ -333,22 +327,27 @@ impl Negotiation {
                 put_info(outbox, option, wants, &export, self.agreed.structured);
                 if option == option::GO { self.enter(&name, export) } else { Step::Wait }
             }
-            (Question::ListContexts { matched, .. }, answer) => {
-                put_contexts(outbox, option::LIST_META_CONTEXT, 0, matched, answer);
+            (Question::Contexts { aim, .. }, Err(refusal)) => {
+                let (kind, text) = reply_of(&refusal);
+                refuse(outbox, option_of(aim), kind, &text);
                 Step::Wait
             }
-            (Question::SetContext { name, matched }, answer) => {
-                let known = answer.is_ok();
-                put_contexts(outbox, option::SET_META_CONTEXT, ALLOCATION_CONTEXT_ID, matched, answer);
-                self.agreed.context = (known && matched).then_some(name);
+            (Question::Contexts { aim, name, queries }, Ok(export)) => {
+                let found = named(&queries, aim, &export);
+                put_contexts(outbox, aim, &found);
+                if aim == Aim::Select {
+                    let contexts = found.into_iter().map(|(context, _)| context).collect();
+                    self.agreed.contexts = Some((name, contexts));
+                }
                 Step::Wait
             }
         }
     }
 
     fn enter(&mut self, name: &str, export: Export) -> Step {
-        let status = self.agreed.context.as_deref() == Some(name);
-        Step::Enter { export, structured: self.agreed.structured, status }
+        let selected = self.agreed.contexts.take().filter(|(of, _)| of == name);
+        let contexts = selected.map_or_else(Vec::new, |(_, contexts)| contexts);
+        Step::Enter { export, structured: self.agreed.structured, contexts }
     }
 }
 
@@ -400,21 +399,20 @@ fn put_info(outbox: &mut Outbox, option: u32, wants: Wants, export: &Export, str
     });
 }
 
-fn put_contexts(
-    outbox: &mut Outbox,
-    option: u32,
-    id: u32,
-    matched: bool,
-    answer: Result<Export, AttachRefusal>,
-) {
-    if let Err(refusal) = answer {
-        let (kind, text) = reply_of(&refusal);
-        return refuse(outbox, option, kind, &text);
+fn option_of(aim: Aim) -> u32 {
+    match aim {
+        Aim::List => option::LIST_META_CONTEXT,
+        Aim::Select => option::SET_META_CONTEXT,
     }
+}
+
+fn put_contexts(outbox: &mut Outbox, aim: Aim, found: &[(Context, String)]) {
+    let option = option_of(aim);
     outbox.put(|out| {
-        if matched {
-            let parts = [&id.to_be_bytes()[..], ALLOCATION_CONTEXT.as_bytes()];
-            put_option_reply(out, option, reply::META_CONTEXT, &parts);
+        for (context, name) in found {
+            // What is only listed has no number yet.
+            let id = if aim == Aim::Select { context.id() } else { 0 };
+            put_option_reply(out, option, reply::META_CONTEXT, &[&id.to_be_bytes()[..], name.as_bytes()]);
         }
         put_option_reply(out, option, reply::ACK, &[]);
     });

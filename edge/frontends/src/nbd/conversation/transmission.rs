@@ -6,10 +6,12 @@
 //! from there; those, and payload that came in one piece with headers, are the only bytes ever copied, and are counted.
 
 use super::Counters;
-use super::answer::{Refusal, Style, put_done, put_outcome, put_refusal};
+use super::answer::{Refusal, Style, put_done, put_failure, put_outcome, put_refusal, put_status};
+use super::contexts::Context;
 use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::slots::Slots;
+use super::surveys::{Part, SurveyFailure, Surveys};
 use crate::limits::{
     BACKLOG_MAX, HEADERS_AT_ONCE, INBOX_SIZE, PAYLOAD_AT_ONCE, PAYLOAD_OUTSTANDING_MAX, PAYLOAD_SKIPPED_MAX,
     PREDICTED_BYTES_MAX, PREDICTED_WRITES_MAX, REQUEST_LEN_MAX, REQUESTS_MAX, WRITES_BEFORE_PREDICTION,
@@ -18,7 +20,7 @@ use crate::nbd::protocol::{BLOCK_SIZE_MIN, Errno, REQUEST_SIZE, RequestHeader, c
 use crate::{Event, Export, IoVec, Reach};
 use base::Pool;
 use base::buffer::{CHUNK_SIZE, PIECE_SIZE_MIN};
-use base::request::{Buffers, Outcome, Request};
+use base::request::{Buffers, Outcome, Reply, Request};
 use std::collections::VecDeque;
 
 /// The parts of a conversation that both of its phases use.
@@ -88,8 +90,10 @@ struct Prediction {
 pub(super) struct Transmission {
     export: Export,
     style: Style,
-    /// Whether the client may ask about allocation.
-    status: bool,
+    /// What the client may ask about blocks.
+    contexts: Vec<Context>,
+    /// Questions about blocks that were handed out, once for each context.
+    surveys: Surveys,
     slots: Slots,
     incoming: Incoming,
     hold: Hold,
@@ -97,11 +101,12 @@ pub(super) struct Transmission {
 }
 
 impl Transmission {
-    pub(super) fn new(export: Export, structured: bool, status: bool) -> Transmission {
+    pub(super) fn new(export: Export, structured: bool, contexts: Vec<Context>) -> Transmission {
         Transmission {
             export,
             style: if structured { Style::Structured } else { Style::Simple },
-            status,
+            contexts,
+            surveys: Surveys::default(),
             slots: Slots::default(),
             incoming: Incoming::Header,
             hold: Hold::None,
@@ -390,6 +395,7 @@ impl Transmission {
         self.prediction.buffers.clear();
         match checked {
             Err(refusal) => put_refusal(io.outbox, self.style, &request, refusal),
+            Ok(()) if request.command == command::BLOCK_STATUS => self.survey(request, io),
             Ok(()) => match self.as_request(&request) {
                 Some(meaning) => {
                     io.counters.requests += 1;
@@ -400,6 +406,18 @@ impl Transmission {
             },
         }
         Progress::Open
+    }
+
+    /// Asks about blocks, once for each context.
+    fn survey(&mut self, request: RequestHeader, io: &mut Io) {
+        io.counters.requests += 1;
+        let key = self.surveys.begin(self.contexts.len());
+        let (offset, len) = (request.offset, u64::from(request.len));
+        for &context in &self.contexts {
+            let cookie = self.slots.insert_part(request, Part { survey: key, context });
+            let request = Request::Status { of: context.question(&self.export), offset, len };
+            io.events.push(Event::Request { cookie, request });
+        }
     }
 
     fn write_header(&mut self, request: RequestHeader, io: &mut Io) -> Progress {
@@ -461,7 +479,6 @@ impl Transmission {
                 let allocate = request.flags & command_flag::NO_HOLE != 0;
                 Some(Request::WriteZeroes { offset, len, allocate })
             }
-            command::BLOCK_STATUS => Some(Request::Status { offset, len }),
             // A hint that we have no use for: what is read often is in the host's memory or on flash already.
             command::CACHE => None,
             other => panic!("validation lets no request of type {other} through"),
@@ -509,7 +526,7 @@ impl Transmission {
             // Zeroes that must keep their space are written: no faster than a write of the client's own.
             return Err(Refusal::new(Errno::NotSupported, "zeroes that take space are not fast"));
         }
-        if request.command == command::BLOCK_STATUS && !(self.status && request.len > 0) {
+        if request.command == command::BLOCK_STATUS && (self.contexts.is_empty() || request.len == 0) {
             return Err(Refusal::new(
                 Errno::Invalid,
                 "no metadata context was agreed on, or the length is zero",
@@ -520,17 +537,63 @@ impl Transmission {
 
     /// Queues the reply to a request that was handed out as `cookie`.
     pub(super) fn reply(&mut self, cookie: u64, outcome: Outcome, outbox: Option<&mut Outbox>) {
-        let request = self.slots.remove(cookie);
-        if let Some(outbox) = outbox {
-            put_outcome(outbox, self.style, &request, outcome);
+        match self.slots.remove(cookie) {
+            (request, None) => {
+                if let Some(outbox) = outbox {
+                    put_outcome(outbox, self.style, &request, outcome);
+                }
+            }
+            (request, Some(part)) => self.reply_part(&request, part, outcome, outbox),
+        }
+    }
+
+    /// Queues what one context says of the blocks that a client asked about; if it is the last one, with the end of the reply.
+    fn reply_part(
+        &mut self,
+        request: &RequestHeader,
+        part: Part,
+        outcome: Outcome,
+        outbox: Option<&mut Outbox>,
+    ) {
+        let runs = match outcome {
+            Ok(Reply::Status(runs)) => Some(runs),
+            Ok(reply) => panic!("a question about blocks is not answered by {reply:?}"),
+            Err(error) => {
+                self.surveys.failed(part.survey, SurveyFailure::OfDisk(error));
+                None
+            }
+        };
+        let end = self.surveys.told(part.survey);
+        let Some(outbox) = outbox else { return };
+        if let Some(runs) = runs {
+            put_status(outbox, request, part.context, &runs, end == Some(Ok(())));
+        }
+        if let Some(Err(failure)) = end {
+            self.put_survey_failure(request, failure, outbox);
+        }
+    }
+
+    fn put_survey_failure(&self, request: &RequestHeader, failure: SurveyFailure, outbox: &mut Outbox) {
+        match failure {
+            SurveyFailure::OfDisk(error) => put_failure(outbox, self.style, request, error),
+            SurveyFailure::Refused(refusal) => put_refusal(outbox, self.style, request, refusal),
         }
     }
 
     /// Queues an I/O error as the reply to a request that was handed out as `cookie`.
     pub(super) fn fail(&mut self, cookie: u64, why: &'static str, outbox: Option<&mut Outbox>) {
-        let request = self.slots.remove(cookie);
-        if let Some(outbox) = outbox {
-            put_refusal(outbox, self.style, &request, Refusal::new(Errno::Io, why));
+        let (request, part) = self.slots.remove(cookie);
+        let refusal = Refusal::new(Errno::Io, why);
+        let failure = SurveyFailure::Refused(refusal);
+        let failure = match part {
+            None => Some(failure),
+            Some(part) => {
+                self.surveys.failed(part.survey, failure);
+                self.surveys.told(part.survey).and_then(Result::err)
+            }
+        };
+        if let (Some(outbox), Some(failure)) = (outbox, failure) {
+            self.put_survey_failure(&request, failure, outbox);
         }
     }
 }

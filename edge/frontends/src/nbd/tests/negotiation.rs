@@ -1,10 +1,15 @@
 //! The handshake, option by option.
 
 use super::*;
+use crate::Bitmap;
+use base::request::RequestError;
 
 /// Says the client's flags and some options; gives what the server answered after its greeting as `(option, type, data)`.
 fn haggle(tls: TlsPolicy, flags: u32, options: &[Vec<u8>]) -> (Wire, Vec<(u32, u32, Vec<u8>)>) {
-    let mut wire = Wire::new(tls);
+    haggle_at(Wire::new(tls), flags, options)
+}
+
+fn haggle_at(mut wire: Wire, flags: u32, options: &[Vec<u8>]) -> (Wire, Vec<(u32, u32, Vec<u8>)>) {
     wire.say(&flags.to_be_bytes());
     for option in options {
         wire.say(option);
@@ -138,6 +143,96 @@ fn contexts_are_listed_by_wildcard_and_selected_by_name() {
     assert_eq!(ask(set, "disk", &["base:"]), [reply::ACK]);
     assert_eq!(ask(set, "disk", &[]), [reply::ACK]);
     assert_eq!(ask(set, "nope", &["base:allocation"]), [reply::ERR_UNKNOWN]);
+}
+
+/// The names of contexts that are answered, for a snapshot with two older ones.
+fn contexts_of_snapshot(number: u32, queries: &[&str]) -> Vec<(u32, String)> {
+    let mut wire = Wire::new(TlsPolicy::Off);
+    wire.export.snapshot = Some(9);
+    wire.export.bitmaps = bitmaps();
+    let options = [option(option::STRUCTURED_REPLY, &[]), option(number, &meta("disk", queries))];
+    let (_, replies) = haggle_at(wire, 3, &options);
+    let told = replies.into_iter().filter(|reply| reply.1 == reply::META_CONTEXT);
+    told.map(|(_, _, data)| {
+        let id = u32::from_be_bytes(data[..4].try_into().expect("four bytes"));
+        (id, String::from_utf8(data[4..].to_vec()).expect("a name"))
+    })
+    .collect()
+}
+
+fn bitmaps() -> Vec<Bitmap> {
+    [("sunday", 4), ("monday", 7)].map(|(name, number)| Bitmap { name: name.to_owned(), number }).into()
+}
+
+#[test]
+fn a_snapshot_has_a_bitmap_of_each_older_one() {
+    let (list, set) = (option::LIST_META_CONTEXT, option::SET_META_CONTEXT);
+    let names = |found: Vec<(u32, String)>| found.into_iter().map(|(_, name)| name).collect::<Vec<_>>();
+    let (sunday, monday) = ("qemu:dirty-bitmap:sunday", "qemu:dirty-bitmap:monday");
+    assert_eq!(names(contexts_of_snapshot(list, &[])), ["base:allocation", sunday, monday]);
+    assert_eq!(names(contexts_of_snapshot(list, &["qemu:"])), [sunday, monday]);
+    assert_eq!(names(contexts_of_snapshot(list, &["qemu:dirty-bitmap:"])), [sunday, monday]);
+    assert_eq!(names(contexts_of_snapshot(list, &[monday])), [monday]);
+    assert!(names(contexts_of_snapshot(list, &["qemu:dirty-bitmap:mon", "qemu"])).is_empty());
+    assert!(names(contexts_of_snapshot(set, &["qemu:dirty-bitmap:", "qemu:dirty-bitmap:x"])).is_empty());
+    let chosen = contexts_of_snapshot(set, &[monday, "base:allocation", monday]);
+    assert_eq!(chosen, [(1, "base:allocation".to_owned()), (8, monday.to_owned())]);
+}
+
+#[test]
+fn a_question_about_blocks_is_answered_for_each_context_and_ends_once() {
+    let attach = || {
+        let mut wire = Wire::new(TlsPolicy::Off);
+        (wire.export.snapshot, wire.export.bitmaps, wire.export.read_only) = (Some(9), bitmaps(), true);
+        wire.held = true;
+        wire.say(&3u32.to_be_bytes());
+        wire.say(&option(option::STRUCTURED_REPLY, &[]));
+        let queries = ["base:allocation", "qemu:dirty-bitmap:sunday", "qemu:dirty-bitmap:monday"];
+        wire.say(&option(option::SET_META_CONTEXT, &meta("disk", &queries)));
+        wire.say(&option(option::GO, &go("disk", &[])));
+        wire.sent.clear();
+        wire.say(&request(command::BLOCK_STATUS, 0, 7, 4096, 8192));
+        wire
+    };
+    let runs = |is_set| vec![StatusRun { len: 4096, is_set }, StatusRun { len: 4096, is_set: !is_set }];
+    let mut wire = attach();
+    let asked: Vec<String> = wire.waiting.iter().map(|(_, request)| format!("{request:?}")).collect();
+    let range = "offset: 4096, len: 8192 }";
+    assert_eq!(
+        asked,
+        [
+            format!("Status {{ of: Snapshot(9), {range}"),
+            format!("Status {{ of: Changes {{ since: 4, snapshot: 9 }}, {range}"),
+            format!("Status {{ of: Changes {{ since: 7, snapshot: 9 }}, {range}"),
+        ]
+    );
+    for (cookie, _) in std::mem::take(&mut wire.waiting).into_iter().rev() {
+        wire.session.reply(cookie, Ok(Reply::Status(runs(true))));
+    }
+    wire.settle();
+    let told: Vec<(bool, u32, u32, u32)> = answers(&wire.sent)
+        .iter()
+        .map(|answer| match answer {
+            Answer::Chunk { done, kind: chunk::BLOCK_STATUS, payload, .. } => {
+                let mut take = Take(payload);
+                let (id, _, first, _, second) = (take.u32(), take.u32(), take.u32(), take.u32(), take.u32());
+                (*done, id, first, second)
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(told, [(false, 8, 1, 0), (false, 5, 1, 0), (true, 1, 0, 3)]);
+    // One that fails is told at the end, and not before.
+    let mut wire = attach();
+    let waiting = std::mem::take(&mut wire.waiting);
+    wire.session.reply(waiting[0].0, Err(RequestError::NoSnapshot));
+    wire.session.reply(waiting[1].0, Ok(Reply::Status(runs(false))));
+    wire.settle();
+    assert!(answers(&wire.sent).iter().all(|answer| matches!(answer, Answer::Chunk { done: false, .. })));
+    wire.sent.clear();
+    wire.session.fail(waiting[2].0, "it takes too long");
+    wire.settle();
+    assert_eq!(errors(&wire.sent), [(7, 5)]);
 }
 
 #[test]

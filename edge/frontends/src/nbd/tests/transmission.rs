@@ -87,7 +87,7 @@ fn requests_are_handed_out_as_they_were_meant() {
             request(command::WRITE_ZEROES, command_flag::NO_HOLE, 0, 0, 512),
             "WriteZeroes { offset: 0, len: 512, allocate: true }",
         ),
-        (request(command::BLOCK_STATUS, 0, 0, 0, 1 << 20), "Status { offset: 0, len: 1048576 }"),
+        (request(command::BLOCK_STATUS, 0, 0, 0, 1 << 20), "Status { of: Disk, offset: 0, len: 1048576 }"),
     ] {
         wire.log.clear();
         wire.say(&bytes);
@@ -221,7 +221,7 @@ fn status(flags: u16, len: u32, runs: Vec<StatusRun>) -> Vec<(u32, u32)> {
 
 #[test]
 fn allocation_is_told_run_by_run() {
-    let run = |len, allocated| StatusRun { len, allocated };
+    let run = |len, is_set| StatusRun { len, is_set };
     let two = || vec![run(4096, true), run(8192, false)];
     assert_eq!(status(0, 12288, two()), [(4096, 0), (8192, 3)]);
     assert_eq!(status(command_flag::REQ_ONE, 12288, two()), [(4096, 0)]);
