@@ -50,7 +50,7 @@ pub use rebuild::{
 };
 pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
 pub use settings::{BalanceMode, SettingsView};
-pub use snapshots::{ConfirmSnapshot, CreateSnapshot, SnapshotView};
+pub use snapshots::{ChangesQuery, ChangesView, ConfirmSnapshot, CreateSnapshot, RunView, SnapshotView};
 pub use space::{HostShareView, SpaceView};
 pub use support::{SupportFile, SupportView};
 pub use versions::{HostVersionsView, VersionsView};

@@ -92,11 +92,11 @@ pub enum DiskCommand {
         #[arg(long)]
         detach_clients: bool,
     },
-    /// Import a disk image (raw, qcow2, …) into a disk, which is created if it does not exist.
+    /// Import a disk image (raw, qcow2, …) into a disk, which is created if it does not exist; or apply what changed since then.
     Import(transfer::ImportOptions),
-    /// Export a disk to an image file.
+    /// Export a disk, or a snapshot of it, to an image file; or what changed since an older snapshot.
     Export(transfer::ExportOptions),
-    /// Take, list and delete snapshots of a disk.
+    /// Take, list, compare and delete snapshots of a disk, and roll back to one.
     #[command(subcommand)]
     Snapshot(snapshots::SnapshotCommand),
     /// Estimate what compression and deduplication would save of a disk, by the sample of `drystone cluster estimate --start`.

@@ -110,11 +110,17 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "drystone disk import web debian-12.qcow2",
             "drystone disk import web disk0 --format raw --confirm web --detach-clients",
+            "drystone disk import restored tuesday.delta --apply --confirm restored",
         ],
     ),
     (
         "disk export",
-        &["drystone disk export web web.raw", "drystone disk export web web.qcow2 --format qcow2"],
+        &[
+            "drystone disk export web web.raw",
+            "drystone disk export web@monday monday.qcow2 --format qcow2",
+            "drystone disk export web@tuesday tuesday.delta --since monday",
+            "drystone disk export web@tuesday tuesday.qcow2 --since monday --format qcow2 --backing monday.qcow2",
+        ],
     ),
     ("disk snapshot", &["drystone disk snapshot create web monday", "drystone disk snapshot list web"]),
     (
@@ -125,6 +131,20 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("disk snapshot list", &["drystone disk snapshot list web", "drystone disk snapshot list web --json"]),
+    (
+        "disk snapshot changes",
+        &[
+            "drystone disk snapshot changes web tuesday --since monday",
+            "drystone disk snapshot changes web monday --json",
+        ],
+    ),
+    (
+        "disk snapshot rollback",
+        &[
+            "drystone disk snapshot rollback web monday --confirm web",
+            "drystone disk snapshot rollback web monday --confirm web --keep before-repair --detach-clients",
+        ],
+    ),
     (
         "disk snapshot delete",
         &["drystone disk snapshot list web", "drystone disk snapshot delete web monday --confirm monday"],

@@ -1,9 +1,9 @@
 //! `disk snapshot`.
 
 use crate::shell::Shell;
-use crate::text;
+use crate::{text, transfer};
 use api::client::disk_path;
-use api::types::{CreateSnapshot, SnapshotView};
+use api::types::{ChangesView, CreateSnapshot, SnapshotView};
 use base::units::format_bytes;
 use clap::Subcommand;
 use failure::Failure;
@@ -24,6 +24,37 @@ pub enum SnapshotCommand {
     List {
         /// Name or id of the disk.
         disk: String,
+    },
+    /// List what differs between a snapshot and an older one, or what a snapshot holds.
+    ///
+    /// Blocks that are not listed are the same, or read as zeroes. Backup programs read the same over NBD: `base:allocation` and
+    /// `qemu:dirty-bitmap:SINCE` of the export DISK@SNAPSHOT.
+    Changes {
+        /// Name or id of the disk.
+        disk: String,
+        /// Name of the snapshot.
+        name: String,
+        /// Name of an older snapshot of the disk.
+        #[arg(long, value_name = "SNAPSHOT")]
+        since: Option<String>,
+    },
+    /// Make a disk what it was in a snapshot, while no client has it.
+    ///
+    /// What changed since is copied back; all snapshots stay. Another snapshot is taken first, which has what the disk held before.
+    Rollback {
+        /// Name or id of the disk.
+        disk: String,
+        /// Name of the snapshot.
+        name: String,
+        /// Name of the snapshot that is taken first [default: before-rollback- and the time].
+        #[arg(long, value_name = "SNAPSHOT")]
+        keep: Option<String>,
+        /// Name of the disk: confirms that what was written since is replaced.
+        #[arg(long, value_name = "NAME")]
+        confirm: Option<String>,
+        /// End the connections of clients that have the disk, at any host.
+        #[arg(long)]
+        detach_clients: bool,
     },
     /// Delete a snapshot. Its space is given back in the background.
     Delete {
@@ -57,6 +88,13 @@ pub async fn run(shell: &mut Shell<'_>, command: SnapshotCommand) -> Result<(), 
             let all: Vec<SnapshotView> = shell.client.get(&format!("{}/snapshots", disk_path(&disk))).await?;
             shell.show(&all, |all| table(all))
         }
+        SnapshotCommand::Changes { disk, name, since } => {
+            let all = changes(shell, (&disk, &name), since.as_deref()).await?;
+            shell.show(&all, changes_text)
+        }
+        SnapshotCommand::Rollback { disk, name, keep, confirm, detach_clients } => {
+            transfer::roll_back(shell, (&disk, &name), keep, (confirm, detach_clients)).await
+        }
         SnapshotCommand::Delete { disk, name, confirm } => {
             let what = format!("Deleting snapshot {name} of {disk} destroys what only it holds");
             let confirm = shell.confirm(confirm, &what, &name)?;
@@ -68,6 +106,50 @@ pub async fn run(shell: &mut Shell<'_>, command: SnapshotCommand) -> Result<(), 
             })
         }
     }
+}
+
+/// All pages of what changed.
+async fn changes(
+    shell: &mut Shell<'_>,
+    (disk, name): (&str, &str),
+    since: Option<&str>,
+) -> Result<ChangesView, Failure> {
+    let path = format!("{}/snapshots/{}/changes", disk_path(disk), api::client::escaped(name));
+    let since = since.map_or_else(String::new, |since| format!("&since={}", api::client::escaped(since)));
+    let mut all: Option<ChangesView> = None;
+    loop {
+        let from = all.as_ref().and_then(|all| all.next).unwrap_or(0);
+        let mut page: ChangesView = shell.client.get(&format!("{path}?from={from}{since}")).await?;
+        if let Some(before) = all.take() {
+            let mut runs = before.runs;
+            for run in page.runs {
+                match runs.last_mut() {
+                    Some(last) if last.offset + last.length == run.offset => last.length += run.length,
+                    _ => runs.push(run),
+                }
+            }
+            page.runs = runs;
+        }
+        match page.next {
+            Some(next) if next > from => all = Some(page),
+            _ => return Ok(page),
+        }
+    }
+}
+
+fn changes_text(all: &ChangesView) -> String {
+    let bytes: u64 = all.runs.iter().map(|run| run.length).sum();
+    let what = match &all.since {
+        Some(since) => format!("of {} may differ from {since}", format_bytes(all.size)),
+        None => format!("of {} are allocated", format_bytes(all.size)),
+    };
+    let total = format!("{}@{}: {} {what}", all.disk, all.snapshot, format_bytes(bytes));
+    if all.runs.is_empty() {
+        return total;
+    }
+    let rows =
+        all.runs.iter().map(|run| vec![run.offset.to_string(), run.length.to_string()]).collect::<Vec<_>>();
+    format!("{}\n{total}", text::table(&["OFFSET", "LENGTH"], &[0, 1], rows))
 }
 
 fn table(all: &[SnapshotView]) -> String {

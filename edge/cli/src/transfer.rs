@@ -1,14 +1,19 @@
-//! `disk import` and `disk export`: qemu-img between an image file and the disk's NBD address, sparse both ways.
+//! `disk import` and `disk export`: qemu-img between an image file and the disk's NBD address, sparse both ways; and what changed between
+//! snapshots, which needs no other program as a delta.
 //!
 //! Relies on `qemu-img` of the machine. Must never write over anything that was not confirmed, and read no file but the image.
 
+mod delta;
 mod image;
+mod incremental;
 mod qemu;
+
+pub use incremental::roll_back;
 
 use crate::shell::Shell;
 use crate::text;
-use api::client::disk_path;
-use api::types::{BeginImport, CreateDisk, DiskView, EndImport, ImportView};
+use api::client::{disk_path, escaped};
+use api::types::{BeginImport, CreateDisk, DiskView, EndImport, ImportView, SnapshotView};
 use base::units::{SECTOR_SIZE, format_bytes};
 use clap::Args;
 use failure::{Code, Failure};
@@ -25,8 +30,13 @@ const EXTENT_BYTES: u64 = 1 << 20;
 pub struct ImportOptions {
     /// Name of the disk.
     pub name: String,
-    /// Image file to read.
+    /// Image file to read; with `--apply`, a delta.
     pub file: PathBuf,
+    /// Apply a delta of `disk export --since` to the disk.
+    ///
+    /// The disk must hold what the older snapshot held; that is verified before anything is written.
+    #[arg(long, conflicts_with_all = ["format", "with_backing", "policy"])]
+    pub apply: bool,
     /// Format of the image [default: by the extension of the file, never by its content].
     #[arg(long, value_enum)]
     pub format: Option<Format>,
@@ -47,13 +57,20 @@ pub struct ImportOptions {
 /// Options of `disk export`.
 #[derive(Debug, Args)]
 pub struct ExportOptions {
-    /// Name of the disk.
+    /// Name of the disk; `DISK@SNAPSHOT` for a snapshot of it.
     pub name: String,
-    /// Image file to create; it must not exist.
+    /// File to create; it must not exist.
     pub file: PathBuf,
     /// Format of the image.
     #[arg(long, value_enum, default_value = "raw")]
     pub format: Format,
+    /// Write only what changed since this older snapshot: as a delta for `disk import --apply`, or with `--format qcow2` and
+    /// `--backing` as an image on top of the former one.
+    #[arg(long, value_name = "SNAPSHOT")]
+    pub since: Option<String>,
+    /// Image with the content of the older snapshot, on which the new qcow2 file stands (raw or qcow2, by its name).
+    #[arg(long, value_name = "FILE", requires = "since")]
+    pub backing: Option<PathBuf>,
 }
 
 /// Reads an image into a disk.
@@ -61,6 +78,10 @@ pub struct ExportOptions {
 /// # Errors
 /// What qemu-img or the host says.
 pub async fn import(shell: &mut Shell<'_>, options: ImportOptions) -> Result<(), Failure> {
+    if options.apply {
+        let how = (options.confirm, options.detach_clients);
+        return incremental::apply(shell, (&options.name, &options.file), how).await;
+    }
     let image = Image::open(&options.file, options.format, options.with_backing)?;
     let size = image_size(&image).await?.next_multiple_of(SECTOR_SIZE);
     let (disk, confirm) = match shell.client.get::<DiskView>(&disk_path(&options.name)).await {
@@ -85,7 +106,7 @@ pub async fn import(shell: &mut Shell<'_>, options: ImportOptions) -> Result<(),
     let request = BeginImport {
         confirm: confirm.or_else(|| Some(disk.summary.name.clone())),
         detach_clients: options.detach_clients,
-        source: source_text(&image),
+        source: source_text_of(&image.path),
         format: image.format.driver().to_owned(),
         size,
     };
@@ -93,7 +114,7 @@ pub async fn import(shell: &mut Shell<'_>, options: ImportOptions) -> Result<(),
     let begun: ImportView = shell.client.post(&format!("{address}/import"), &request).await?;
     let copied = copy_into(shell, &image, size, (&disk, is_new), &begun).await;
     let failure = copied.as_ref().err().map(ToString::to_string);
-    let end = EndImport { export: begun.export, failure };
+    let end = EndImport { export: begun.export, failure, unchanged: false };
     let ended = shell.client.post::<DiskView>(&format!("{address}/import/end"), &end).await;
     let seconds = copied?;
     let disk = ended?;
@@ -101,9 +122,9 @@ pub async fn import(shell: &mut Shell<'_>, options: ImportOptions) -> Result<(),
 }
 
 /// The file and its machine, in one line.
-fn source_text(image: &Image) -> String {
+fn source_text_of(file: &Path) -> String {
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{} on {}", image.path.display().to_string().escape_debug(), machine.trim())
+    format!("{} on {}", file.display().to_string().escape_debug(), machine.trim())
 }
 
 async fn copy_into(
@@ -141,6 +162,7 @@ pub async fn import_image(shell: &mut Shell<'_>, name: &str, file: &Path) -> Res
         name: name.to_owned(),
         file: file.to_owned(),
         format: Some(Format::Raw),
+        apply: false,
         with_backing: false,
         policy: Some("single".to_owned()),
         confirm: None,
@@ -149,7 +171,7 @@ pub async fn import_image(shell: &mut Shell<'_>, name: &str, file: &Path) -> Res
     import(shell, options).await
 }
 
-/// Writes a disk into an image.
+/// Writes a disk, a snapshot of it, or what changed since an older one, into a file.
 ///
 /// # Errors
 /// What qemu-img or the host says.
@@ -157,12 +179,38 @@ pub async fn export(shell: &mut Shell<'_>, options: ExportOptions) -> Result<(),
     if options.file.exists() {
         return Err(Failure::new(Code::Conflict, format!("{} is there already", options.file.display())));
     }
+    let name = options.name.clone();
+    match (name.split_once('@'), options.since.clone()) {
+        (Some((disk, snapshot)), Some(since)) => {
+            incremental::export_since(shell, options, (disk, snapshot, &since)).await
+        }
+        (None, Some(_)) => Err(Failure::usage("only what changed up to a snapshot can be exported")
+            .hint(format!("`drystone disk snapshot create {name} NOW`, then export {name}@NOW"))),
+        (found, None) => {
+            let disk = found.map_or(name.as_str(), |(disk, _)| disk);
+            export_whole(shell, &options, (disk, found.map(|(_, snapshot)| snapshot))).await
+        }
+    }
+}
+
+async fn export_whole(
+    shell: &mut Shell<'_>,
+    options: &ExportOptions,
+    (disk, snapshot): (&str, Option<&str>),
+) -> Result<(), Failure> {
     // From the root: nothing in its name can mean anything else.
     let file = std::path::absolute(&options.file)
         .map_err(|error| Failure::failed(format!("write {}", options.file.display()), error))?;
     let file = file.to_str().ok_or_else(|| Failure::usage("the name of the file is not UTF-8"))?.to_owned();
-    let disk: DiskView = shell.client.get(&disk_path(&options.name)).await?;
-    let from = Node::of_export(shell, &disk.addresses, &disk.summary.name)?;
+    let disk: DiskView = shell.client.get(&disk_path(disk)).await?;
+    let export = match snapshot {
+        Some(snapshot) => {
+            let path = format!("{}/snapshots/{}", disk_path(&disk.summary.name), escaped(snapshot));
+            shell.client.get::<SnapshotView>(&path).await?.export
+        }
+        None => disk.summary.name.clone(),
+    };
+    let from = Node::of_export(shell, &disk.addresses, &export)?;
     let mut arguments = words(&["-p", "-m", PARALLEL, "-O", options.format.driver()]);
     arguments.extend(from.object.iter().flat_map(|object| words(&["--object", object])));
     arguments.extend([from.argument(), file]);

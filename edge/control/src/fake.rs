@@ -10,6 +10,7 @@ use crate::http::doors::Doors;
 use crate::http::router;
 use ::cluster::Encryption;
 use api::Client;
+use base::request::RequestError;
 use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId};
 use engine::{
     ClusterCommand, ClusterState, Command, DeviceState, DiskRecord, DiskState, EngineError, EngineHandle,
@@ -249,6 +250,7 @@ impl Fake {
                 drop(answer.send(chosen.map(Fake::state).collect()));
             }
             Command::Found { answer } => drop(answer.send(Vec::new())),
+            Command::Survey { answer, .. } => drop(answer.send(Err(RequestError::NoSnapshot))),
             Command::Pass { answer, .. } => drop(answer.send(PassState::default())),
             Command::Cluster(command) => self.answer_cluster(*command),
             Command::Stop { answer } => {

@@ -73,6 +73,7 @@ impl Engine {
         }
         if let Some(lock) = self.registry.locks.get(&record.id)
             && lock.export.as_ref() != Some(&wanted.disk)
+            && lock.keeps_out(snapshot.is_some())
         {
             return Err(AttachRefusal::Unavailable(format!("disk {} {}", record.name, lock.why)));
         }
@@ -163,7 +164,9 @@ impl Engine {
     /// Keeps clients from a disk. What the clients asked for that lose it and has not begun never does; what has begun ends
     /// before they count as gone.
     pub(crate) fn lock(&mut self, disk: DiskId, lock: DiskLock) -> Locking {
-        let has_it = |client: &Client| client.disk.is_some_and(|(of, _)| of == disk);
+        let has_it = |client: &Client| {
+            client.disk.is_some_and(|(of, _)| of == disk) && lock.keeps_out(client.view.is_some())
+        };
         let clients =
             self.clients.iter().filter(|(_, client)| has_it(client) && !client.session.is_finished());
         let clients: Vec<u32> = clients.map(|(key, _)| key as u32).collect();

@@ -94,7 +94,10 @@ impl Engine {
                 let answer = match self.targets.remove(token.0 as usize) {
                     Target::Component(answer) => answer,
                     Target::Pass(serial) => return self.inspected(serial, found),
-                    Target::Guest { .. } | Target::Overdue { .. } | Target::Closing(_) => {
+                    Target::Guest { .. }
+                    | Target::Overdue { .. }
+                    | Target::Closing(_)
+                    | Target::Survey(_) => {
                         unreachable!("requests about components are answered as such")
                     }
                 };

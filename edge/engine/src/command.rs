@@ -6,6 +6,7 @@ use crate::error::EngineError;
 use crate::notice::Ticket;
 use crate::settings::{Endpoint, Fabric};
 use crate::state::{ClusterState, DiskState, HostState, PassState};
+use base::request::{RequestError, StatusOf, StatusRun};
 use base::{ComponentId, DeviceId, DiskId, GroupId, NodeId};
 use cluster::Access;
 use diskgroup::Lost;
@@ -16,12 +17,16 @@ use replication::Roster;
 use replication::owner::{Committed, Reading};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Where an answer goes.
 pub type Answer<T> = oneshot::Sender<T>;
+
+/// What is told about blocks of a disk.
+pub type Told = Result<Vec<StatusRun>, RequestError>;
 
 /// What the control plane may ask.
 #[derive(Debug)]
@@ -52,6 +57,8 @@ pub enum Command {
     Disks { only: Option<DiskId>, answer: Answer<Vec<DiskState>> },
     /// Disks that stand on the opened devices by the devices' own account (to rebuild a lost directory from).
     Found { answer: Answer<Vec<FoundDisk>> },
+    /// Tells about blocks of a disk, as guests may ask it; the first ones of the range alone, if telling more takes long.
+    Survey { disk: DiskId, of: StatusOf, range: Range<u64>, answer: Answer<Told> },
     /// A pass that samples what the devices hold, for estimates: begins it, ends it, or only tells of it.
     Pass { order: PassOrder, answer: Answer<PassState> },
     /// What has to do with the cluster.
@@ -229,6 +236,13 @@ pub struct DiskLock {
     pub export: Option<String>,
     /// Whether the connections of clients that have the disk are ended. Otherwise a disk with clients is not locked.
     pub ends_connections: bool,
+}
+
+impl DiskLock {
+    /// Whether it keeps clients out: not those of snapshots, which read the same whatever is written to the disk, where one client may have it.
+    pub(crate) fn keeps_out(&self, reads_snapshot: bool) -> bool {
+        !(reads_snapshot && self.export.is_some())
+    }
 }
 
 /// What became of a request for a lock, with the clients that had the disk.

@@ -1,6 +1,6 @@
 //! Carries out what the control plane asks: groups, devices, disks, states.
 
-use crate::command::{Answer, Command, Create, DiskRecord, GroupSpec};
+use crate::command::{Answer, Command, Create, DiskRecord, GroupSpec, Told};
 use crate::devices::{self, Belonging, OpenDevice};
 use crate::engine::{Device, Engine, Target};
 use crate::error::EngineError;
@@ -8,6 +8,7 @@ use crate::mailbox::Message;
 use crate::prepared::{Prepared, Written};
 use crate::registry::Leaving;
 use crate::state::{ClientState, DeviceState, DiskState, GroupState, HostState};
+use base::request::{Request, RequestError, StatusOf};
 use base::{DeviceId, DiskId, GroupId, HostId, Instant};
 use diskgroup::format::FORMAT_VERSION;
 use diskgroup::format::superblock::{MEMBERS_MAX, Superblock};
@@ -15,6 +16,7 @@ use diskgroup::{Event as GroupEvent, Group, Lost, RemoveRefusal};
 use node::{GroupKey, Token};
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +44,7 @@ impl Engine {
             }
             Command::Disks { only, answer } => drop(answer.send(self.disk_states(only))),
             Command::Found { answer } => drop(answer.send(self.node.found())),
+            Command::Survey { disk, of, range, answer } => self.survey(disk, of, range, answer),
             Command::Pass { order, answer } => drop(answer.send(self.order_pass(order))),
             Command::Cluster(command) => self.cluster_command(*command),
             Command::Stop { answer } => {
@@ -241,6 +244,16 @@ impl Engine {
             }
             Err(error) => drop(answer.send(Err(error))),
         }
+    }
+
+    /// Asks about blocks of a disk on behalf of the control plane.
+    fn survey(&mut self, disk: DiskId, of: StatusOf, range: Range<u64>, answer: Answer<Told>) {
+        let Some(key) = self.node.disk(disk).filter(|_| !self.is_stopping) else {
+            return drop(answer.send(Err(RequestError::Stopping)));
+        };
+        let token = Token(self.targets.insert(Target::Survey(answer)) as u64);
+        let request = Request::Status { of, offset: range.start, len: range.end - range.start };
+        self.node.request(self.now(), token, key, request, &mut self.outputs);
     }
 
     /// Converts groups of the former format, one after the other (docs/design/0044): superblocks are written that say so, all else stays as it is. Tells

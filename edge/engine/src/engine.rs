@@ -3,7 +3,7 @@
 //! Relies on the parts that the state consists of. The methods that join these parts stand in the files that rely on this one.
 
 use crate::client::Client;
-use crate::command::{Answer, OrderFailure};
+use crate::command::{Answer, OrderFailure, Told};
 use crate::compute::Computing;
 use crate::descriptors::clients_max;
 use crate::devices::OpenDevice;
@@ -42,6 +42,8 @@ pub(crate) enum Target {
     Component(Answer<Result<(), OrderFailure>>),
     /// The pass with that serial number.
     Pass(u64),
+    /// Whoever asks about blocks of a disk.
+    Survey(Answer<Told>),
 }
 
 /// A device of an open group.

@@ -300,6 +300,13 @@ impl Engine {
         let (client, cookie) = match self.targets.remove(token.0 as usize) {
             Target::Guest { client, cookie, .. } => (client, cookie),
             Target::Overdue { disk, bytes } => return self.overdue_ended(disk, bytes),
+            Target::Survey(answer) => {
+                let told = outcome.map(|reply| match reply {
+                    Reply::Status(runs) => runs,
+                    reply => unreachable!("a question about blocks is not answered by {reply:?}"),
+                });
+                return drop(answer.send(told));
+            }
             Target::Closing(_) | Target::Component(_) | Target::Pass(_) => {
                 unreachable!("guests' tokens are answered as such")
             }

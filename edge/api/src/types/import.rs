@@ -41,6 +41,9 @@ pub struct EndImport {
     /// Why it failed, if it did.
     #[serde(default)]
     pub failure: Option<String>,
+    /// Whether nothing was written to the disk.
+    #[serde(default)]
+    pub unchanged: bool,
 }
 
 /// A disk is to be deleted.

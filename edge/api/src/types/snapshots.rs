@@ -32,6 +32,42 @@ pub struct CreateSnapshot {
     pub name: String,
 }
 
+/// What differs between two snapshots, or what one holds: one page of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ChangesView {
+    /// The disk's name.
+    pub disk: String,
+    /// The snapshot's name.
+    pub snapshot: String,
+    /// The older snapshot's name; without one, the runs are what the snapshot holds.
+    pub since: Option<String>,
+    /// The size of the disk in the snapshot, in bytes.
+    pub size: u64,
+    /// Runs of blocks that may differ, or that are allocated, in ascending order. All else is the same, or reads as zeroes.
+    pub runs: Vec<RunView>,
+    /// Where the next page begins; nothing: this is the last one.
+    pub next: Option<u64>,
+}
+
+/// A run of bytes of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunView {
+    /// First byte, a multiple of 4096.
+    pub offset: u64,
+    /// Bytes; a multiple of 4096 but where the disk ends.
+    pub length: u64,
+}
+
+/// Which changes are asked for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct ChangesQuery {
+    /// An older snapshot of the same disk [default: all that the snapshot holds].
+    pub since: Option<String>,
+    /// First byte of the page, as `next` of the page before tells [default: 0].
+    pub from: Option<u64>,
+}
+
 /// The confirmation that a snapshot is to be deleted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

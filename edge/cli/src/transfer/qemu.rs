@@ -9,17 +9,22 @@ use api::client::Client;
 use api::identity;
 use failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
+use lab::nbd::{Address, Place};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 /// Requests that qemu-img keeps under way at once.
 pub const PARALLEL: &str = "16";
+/// How long and how often a server is waited for.
+const SERVER_POLL: Duration = Duration::from_millis(20);
+const SERVER_POLLS: u32 = 500;
 /// The name of the object that has the certificate.
 const TLS: &str = "tls";
 
@@ -62,35 +67,161 @@ impl Node {
     /// # Errors
     /// When the host serves NBD at no such address.
     pub fn of_export(shell: &Shell<'_>, addresses: &[String], export: &str) -> Result<Node, Failure> {
-        let from_elsewhere = matches!(shell.client, Client::Tls { .. });
-        let server = match from_elsewhere {
-            true => addresses.iter().find_map(|address| network(address)),
-            false => {
-                let unix = addresses.iter().find_map(|address| unix(address));
-                unix.or_else(|| addresses.iter().find_map(|address| plain(address)))
-            }
-        };
-        let Some(server) = server else {
-            return Err(match from_elsewhere {
-                true => Failure::refused("the host serves NBD at no address that other machines reach")
-                    .hint("run this on the host itself, or add an address such as \"10.0.0.1:10809\" to [listen] nbd there"),
-                false => Failure::refused("the host has no NBD socket that needs no certificate")
-                    .hint("add \"unix:nbd.sock\" to [listen] nbd of its configuration"),
-            });
-        };
+        let from_elsewhere = is_from_elsewhere(shell);
+        let server = reachable(shell, addresses)?;
+        let server = unix(server).or_else(|| plain(server)).or_else(|| network(server));
+        let server = server
+            .ok_or_else(|| Failure::failed("read the address of the export", "it is of no known kind"))?;
         let mut file = json!({ "driver": "nbd", "server": server, "export": export });
         let mut object = None;
         if from_elsewhere {
-            let folder = shell.identity.clone().or_else(identity::usual_folder);
-            let folder: PathBuf = folder.ok_or_else(|| {
-                Failure::usage("the folder of the certificate is unknown: name it with --identity")
-            })?;
-            let folder = folder.display().to_string().replace(',', ",,");
+            let folder = folder_of(shell)?.display().to_string().replace(',', ",,");
             object = Some(format!("tls-creds-x509,id={TLS},endpoint=client,dir={folder}"));
             file["tls-creds"] = json!(TLS);
             file["tls-hostname"] = json!(trust::SHARED_NAME);
         }
         Ok(Node { object, json: json!({ "driver": "raw", "file": file }) })
+    }
+}
+
+fn is_from_elsewhere(shell: &Shell<'_>) -> bool {
+    matches!(shell.client, Client::Tls { .. })
+}
+
+/// The folder of the certificate that the API is shown.
+fn folder_of(shell: &Shell<'_>) -> Result<PathBuf, Failure> {
+    let folder = shell.identity.clone().or_else(identity::usual_folder);
+    folder.ok_or_else(|| Failure::usage("the folder of the certificate is unknown: name it with --identity"))
+}
+
+/// The address of an export at which whoever asks reaches it.
+fn reachable<'a>(shell: &Shell<'_>, addresses: &'a [String]) -> Result<&'a str, Failure> {
+    let with =
+        |scheme: &str| addresses.iter().find(|address| address.starts_with(scheme)).map(String::as_str);
+    match is_from_elsewhere(shell) {
+        true => with("nbds://").ok_or_else(|| {
+            Failure::refused("the host serves NBD at no address that other machines reach").hint(
+                "run this on the host itself, or add an address such as \"10.0.0.1:10809\" to [listen] nbd there",
+            )
+        }),
+        false => with("nbd+unix:").or_else(|| with("nbd://")).ok_or_else(|| {
+            Failure::refused("the host has no NBD socket that needs no certificate")
+                .hint("add \"unix:nbd.sock\" to [listen] nbd of its configuration")
+        }),
+    }
+}
+
+/// An export for a client of our own, reached as [`Node::of_export`] says.
+///
+/// # Errors
+/// When the host serves NBD at no such address.
+pub fn address_of_export(shell: &Shell<'_>, addresses: &[String], export: &str) -> Result<Address, Failure> {
+    let text = reachable(shell, addresses)?;
+    let mut address = Address::parse(text).map_err(|error| Failure::because("read the address", &error))?;
+    export.clone_into(&mut address.export);
+    if let Place::Tcp(host, _) = &mut address.place
+        && let Ok(ip) = host.parse::<IpAddr>()
+        && ip.is_unspecified()
+    {
+        *host = if ip.is_ipv4() { "127.0.0.1".to_owned() } else { "::1".to_owned() };
+    }
+    if is_from_elsewhere(shell) {
+        address.tls = Some(Some(folder_of(shell)?));
+        address.tls_hostname = Some(trust::SHARED_NAME.to_owned());
+    }
+    Ok(address)
+}
+
+/// Makes an empty qcow2 file on top of an image.
+///
+/// # Errors
+/// What `qemu-img` says.
+pub async fn create_overlay(file: &Path, backing: &Path, size: u64) -> Result<(), Failure> {
+    let image = Image::open(backing, None, true)?;
+    let file = std::path::absolute(file).map_err(|error| Failure::failed("write the image", error))?;
+    // Beside it, so that both can be moved together; a name after a slash is never taken for a protocol.
+    let is_beside = file.parent() == image.path.parent();
+    let name = image.path.file_name().map(|name| name.to_string_lossy().into_owned()).filter(|_| is_beside);
+    let named = name.map_or_else(|| image.path.display().to_string(), |name| format!("./{name}"));
+    let output = Command::new("qemu-img")
+        .args(["create", "-q", "-f", "qcow2", "-F", image.format.driver(), "-b", &named])
+        .arg(&file)
+        .arg(size.to_string())
+        .output()
+        .await
+        .map_err(missing)?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(told(&format!("make {}", file.display()), &output.stderr)),
+    }
+}
+
+/// `qemu-nbd` that serves a qcow2 file for one client.
+pub struct ImageServer {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl ImageServer {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When it does not serve.
+    pub async fn start(file: &Path) -> Result<ImageServer, Failure> {
+        let file = std::path::absolute(file).map_err(|error| Failure::failed("open the image", error))?;
+        let folder = std::env::temp_dir().join(format!("drystone-export-{}", std::process::id()));
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&folder);
+        made.map_err(|error| Failure::failed(format!("make {}", folder.display()), error))?;
+        let socket = folder.join("nbd.sock");
+        let child = Command::new("qemu-nbd")
+            .args(["--format=qcow2", "--cache=writeback", "--discard=unmap", "--shared=1"])
+            .arg(format!("--socket={}", socket.display()))
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(missing)?;
+        let mut server = ImageServer { child, folder };
+        for _ in 0..SERVER_POLLS {
+            if socket.exists() {
+                return Ok(server);
+            }
+            let ended = server.child.try_wait().map_err(|error| Failure::failed("run qemu-nbd", error))?;
+            if ended.is_some() {
+                break;
+            }
+            tokio::time::sleep(SERVER_POLL).await;
+        }
+        let _ = server.child.start_kill();
+        server.end().await.and(Err(Failure::failed("run qemu-nbd", "it does not serve")))
+    }
+
+    /// Where it serves.
+    ///
+    /// # Errors
+    /// When the folder has a name that no address can have.
+    pub fn address(&self) -> Result<Address, Failure> {
+        let text = format!("nbd+unix:///?socket={}", self.folder.join("nbd.sock").display());
+        Address::parse(&text).map_err(|error| Failure::because("read the address", &error))
+    }
+
+    /// Waits until it has written all: it ends when its client leaves.
+    ///
+    /// # Errors
+    /// What it says.
+    pub async fn end(mut self) -> Result<(), Failure> {
+        let mut stderr = Vec::new();
+        if let Some(mut pipe) = self.child.stderr.take() {
+            let _ = pipe.read_to_end(&mut stderr).await;
+        }
+        let status = self.child.wait().await.map_err(|error| Failure::failed("run qemu-nbd", error));
+        let _ = std::fs::remove_dir_all(&self.folder);
+        match status?.success() {
+            true => Ok(()),
+            false => Err(told("write the image", &stderr)),
+        }
     }
 }
 
@@ -168,7 +299,7 @@ pub async fn convert(what: &str, arguments: &[String]) -> Result<f64, Failure> {
         .kill_on_drop(true)
         .spawn()
         .map_err(missing)?;
-    let bar = bar(what);
+    let bar = bar(what, PERCENT);
     let mut stdout = child.stdout.take().expect("it is piped");
     let mut seen = String::new();
     let mut bytes = [0; 256];
@@ -179,7 +310,7 @@ pub async fn convert(what: &str, arguments: &[String]) -> Result<f64, Failure> {
         }
         seen.push_str(&String::from_utf8_lossy(&bytes[..count]));
         if let Some(percent) = last_percent(&seen) {
-            bar.set_position((percent * 100.0) as u64);
+            bar.set_position((percent * PERCENT as f64 / 100.0) as u64);
         }
         let keep = seen.len().saturating_sub(64);
         seen = seen.chars().skip(keep).collect();
@@ -192,14 +323,17 @@ pub async fn convert(what: &str, arguments: &[String]) -> Result<f64, Failure> {
     }
 }
 
-/// A bar of a hundred percent in hundredths; hidden when nobody looks.
-fn bar(what: &str) -> ProgressBar {
+/// A hundred percent in hundredths.
+const PERCENT: u64 = 10_000;
+
+/// A bar up to a length; hidden when nobody looks.
+pub fn bar(what: &str, length: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{msg} [{bar:40}] {percent:>3} %  {elapsed}, {eta} left")
         .expect("the template is well formed");
-    ProgressBar::new(10_000).with_message(what.to_owned()).with_style(style)
+    ProgressBar::new(length).with_message(what.to_owned()).with_style(style)
 }
 
 /// The newest figure of `    (12.34/100%)\r`.

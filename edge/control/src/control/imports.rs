@@ -86,7 +86,8 @@ impl Control {
             Failure::new(Code::NotFound, format!("no such import of disk {name} is under way"))
                 .hint("see `drystone events --kind disk`")
         })?;
-        self.finish_import(&entry.record.name, found, request.failure.as_deref()).await;
+        let failure = request.failure.as_deref().map(|why| (why, request.unchanged));
+        self.finish_import(&entry.record.name, found, failure).await;
         self.disk_view(&entry.record.id.to_string()).await
     }
 
@@ -95,14 +96,16 @@ impl Control {
         imports.get(&disk).is_some_and(|import| import.export == export).then(|| imports.remove(&disk))?
     }
 
-    async fn finish_import(&self, disk: &str, import: Import, failure: Option<&str>) {
+    /// `failure`: why it failed, and whether nothing was written.
+    async fn finish_import(&self, disk: &str, import: Import, failure: Option<(&str, bool)>) {
         self.unlock(import.locked).await;
         let text = match failure {
             None => format!("imported from {}", import.what),
-            Some(why) => format!(
-                "the import from {} failed: {}; part of the former content may be left",
+            Some((why, is_unchanged)) => format!(
+                "the import from {} failed: {}{}",
                 import.what,
-                why.chars().take(REASON_LENGTH_MAX).collect::<String>()
+                why.chars().take(REASON_LENGTH_MAX).collect::<String>(),
+                if is_unchanged { "" } else { "; part of the former content may be left" }
             ),
         };
         self.events.disk(Kind::DiskImported, disk, text);
@@ -127,7 +130,7 @@ impl Control {
             if last_seen.elapsed() >= IMPORT_IDLE_WAIT {
                 if let Some(import) = self.take_import(disk, &export) {
                     let why = format!("nothing was written for {} s", IMPORT_IDLE_WAIT.as_secs());
-                    self.finish_import(&name, import, Some(&why)).await;
+                    self.finish_import(&name, import, Some((&why, false))).await;
                 }
                 return;
             }

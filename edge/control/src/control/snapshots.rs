@@ -4,9 +4,24 @@ use super::Control;
 use super::disks::check_confirmed;
 use ::cluster::DiskRecord;
 use api::name::check_name;
-use api::types::{CreateSnapshot, SnapshotView};
+use api::types::{ChangesView, CreateSnapshot, RunView, SnapshotView};
+use base::DiskId;
+use base::request::{StatusOf, StatusRun};
+use base::units::BLOCK_SIZE;
+use engine::Command;
 use failure::{Code, Failure};
 use replication::Standing;
+use std::ops::Range;
+use std::time::Duration;
+
+/// Runs of one page of changes, more or less.
+const PAGE_RUNS: usize = 8192;
+/// Bytes of a disk that one page is about at most.
+const PAGE_BYTES: u64 = 1 << 40;
+/// Bytes that the engine is asked about at once.
+const ASKED_BYTES: u64 = 1 << 30;
+/// How long an answer may take: a disk is taken over in less.
+const SURVEY_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Control {
     /// The snapshots of a disk, the oldest first.
@@ -47,6 +62,63 @@ impl Control {
             Failure::new(Code::NotFound, format!("disk {disk} has no snapshot `{name}`"))
                 .hint("see `drystone disk snapshot list`")
         })
+    }
+
+    /// What differs between a snapshot and an older one, or what it holds, from a byte on.
+    ///
+    /// # Errors
+    /// When one of them is not there, or the copies that have it cannot be reached.
+    pub async fn changes(
+        &self,
+        (disk, snapshot): (&str, &str),
+        since: Option<&str>,
+        from: u64,
+    ) -> Result<ChangesView, Failure> {
+        let entry = self.find(disk)?;
+        let newer = self.snapshot(&entry.record.name, snapshot)?;
+        let older = since.map(|since| self.snapshot(&entry.record.name, since)).transpose()?;
+        if let Some(older) = older.as_ref().filter(|older| older.number >= newer.number) {
+            return Err(Failure::usage(format!("snapshot {} is not older than {snapshot}", older.name)));
+        }
+        let of = match &older {
+            Some(older) => StatusOf::Changes { since: older.number, snapshot: newer.number },
+            None => StatusOf::Snapshot(newer.number),
+        };
+        let mut runs: Vec<RunView> = Vec::new();
+        let mut at = (from - from % BLOCK_SIZE).min(newer.size);
+        let end = newer.size.min(at.saturating_add(PAGE_BYTES));
+        while at < end && runs.len() < PAGE_RUNS {
+            let range = at..end.min(at + ASKED_BYTES);
+            for run in self.states(entry.record.id, of, range).await? {
+                match runs.last_mut() {
+                    Some(last) if run.is_set && last.offset + last.length == at => last.length += run.len,
+                    _ if run.is_set => runs.push(RunView { offset: at, length: run.len }),
+                    _ => {}
+                }
+                at += run.len;
+            }
+        }
+        Ok(ChangesView {
+            disk: entry.record.name.clone(),
+            snapshot: newer.name,
+            since: older.map(|older| older.name),
+            size: newer.size,
+            runs,
+            next: (at < newer.size).then_some(at),
+        })
+    }
+
+    /// What is told about the first blocks of a range, or about all of them.
+    async fn states(&self, disk: DiskId, of: StatusOf, range: Range<u64>) -> Result<Vec<StatusRun>, Failure> {
+        let asked = self.engine.call(|answer| Command::Survey { disk, of, range, answer });
+        let told = tokio::time::timeout(SURVEY_PATIENCE, asked).await.map_err(|_| {
+            Failure::new(Code::Unreachable, "the disk gave no answer in time").hint("see `drystone health`")
+        })??;
+        match told {
+            Ok(runs) if runs.iter().any(|run| run.len > 0) => Ok(runs),
+            Ok(_) => Err(Failure::failed("ask for states of blocks", "nothing was told")),
+            Err(error) => Err(Failure::failed("ask for states of blocks", error)),
+        }
     }
 
     /// Deletes a snapshot of a disk.

@@ -8,15 +8,15 @@ use crate::http::input::{Input, Options};
 use crate::http::rights::Need;
 use api::types::{
     AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
-    CertificateRequest, CertificatesView, ChangeDisk, ChangePolicy, ChangeSettings, ConfirmAuthority,
-    ConfirmHost, ConfirmSnapshot, CopyRequest, CopyView, CreateDisk, CreatePolicy, CreateSnapshot,
-    DeleteDisk, DeviceView, DirectoryView, DiskSummary, DiskView, EndImport, EstimateProgressView,
-    EstimateView, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView, ForecastView,
-    FoundCluster, FoundedView, HealthView, HistogramsView, HostPassView, HostSampleView, HostSummary,
-    HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence,
-    MakeToken, NamedSilence, PersonView, PolicyView, RatesView, RebuildDirectory, RebuildView, RemoveOptions,
-    RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, SettingsView, SilenceView,
-    Since, SnapshotView, StartEstimate, SupportView, TokenView, TopView, VersionsView, WhatIf,
+    CertificateRequest, CertificatesView, ChangeDisk, ChangePolicy, ChangeSettings, ChangesQuery,
+    ChangesView, ConfirmAuthority, ConfirmHost, ConfirmSnapshot, CopyRequest, CopyView, CreateDisk,
+    CreatePolicy, CreateSnapshot, DeleteDisk, DeviceView, DirectoryView, DiskSummary, DiskView, EndImport,
+    EstimateProgressView, EstimateView, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView,
+    ForecastView, FoundCluster, FoundedView, HealthView, HistogramsView, HostPassView, HostSampleView,
+    HostSummary, HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView,
+    MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView, RatesView, RebuildDirectory, RebuildView,
+    RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, SettingsView,
+    SilenceView, Since, SnapshotView, StartEstimate, SupportView, TokenView, TopView, VersionsView, WhatIf,
 };
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -408,6 +408,16 @@ pub async fn snapshot(
     Path((name, snapshot)): Path<(String, String)>,
 ) -> Answer<SnapshotView> {
     control.snapshot(&name, &snapshot).map(Json)
+}
+
+/// List what differs between a snapshot and an older one, or what it holds, page by page.
+#[utoipa::path(get, path = "/api/v1/disks/{name}/snapshots/{snapshot}/changes", params(("name" = String, Path), ("snapshot" = String, Path), ChangesQuery), responses((status = 200, body = ChangesView), (status = "default", body = Failure)))]
+pub async fn changes(
+    State(control): Shared,
+    Path((name, snapshot)): Path<(String, String)>,
+    Options(query): Options<ChangesQuery>,
+) -> Answer<ChangesView> {
+    control.changes((&name, &snapshot), query.since.as_deref(), query.from.unwrap_or(0)).await.map(Json)
 }
 
 /// Delete a snapshot of a disk; `confirm` must be its name. Its space is given back in the background.

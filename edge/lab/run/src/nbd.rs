@@ -5,13 +5,11 @@
 //! whoever owns the socket.
 
 mod address;
+mod client;
 mod conversation;
-mod coverage;
 mod handshake;
-mod reads;
 
 pub use address::{Address, AddressError, Place};
+pub use client::{Client, REQUEST_BYTES, Run, STATE_DIRTY, STATE_HOLE, STATE_ZERO, is_written, read};
 pub use conversation::{Answer, BadServer, Conversation};
-pub use coverage::is_written;
 pub use handshake::{Export, HandshakeError, Link};
-pub use reads::read;

@@ -5,6 +5,7 @@
 
 mod attach;
 mod away;
+mod backups;
 mod bad_input;
 mod care;
 mod change;

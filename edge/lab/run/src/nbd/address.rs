@@ -1,7 +1,7 @@
 //! Where an NBD export is: the URIs that libnbd, QEMU and nbdkit print.
 //!
 //! `nbd://HOST[:PORT]/EXPORT`, `nbds://…` with TLS, `nbd+unix:///EXPORT?socket=PATH`, `nbds+unix://…`; `tls-certificates=DIR` names a
-//! folder with `ca-cert.pem` and, where the server asks for it, `client-cert.pem` and `client-key.pem`
+//! folder with `ca-cert.pem` and, where the server asks for it, `client-cert.pem` and `client-key.pem`; `tls-hostname=NAME` is what the server's certificate says
 //! (<https://github.com/NetworkBlockDevice/nbd/blob/master/doc/uri.md>).
 
 use std::fmt;
@@ -25,6 +25,8 @@ pub struct Address {
     pub export: String,
     /// Whether TLS is asked for, and the folder with its files.
     pub tls: Option<Option<PathBuf>>,
+    /// The name that the server's certificate has to have, if it is not that of the host.
+    pub tls_hostname: Option<String>,
     text: String,
 }
 
@@ -62,11 +64,13 @@ impl Address {
             decoded(export).ok_or_else(|| error("a `%` is not followed by two hexadecimal digits"))?;
         let mut socket = None;
         let mut certificates = None;
+        let mut tls_hostname = None;
         for (key, value) in query.split('&').filter_map(|part| part.split_once('=')) {
             let value =
                 decoded(value).ok_or_else(|| error("a `%` is not followed by two hexadecimal digits"))?;
             match key {
                 "socket" => socket = Some(PathBuf::from(value)),
+                "tls-hostname" => tls_hostname = Some(value),
                 "tls-certificates" => certificates = Some(PathBuf::from(value)),
                 _ => return Err(error(&format!("`{key}` is not known"))),
             }
@@ -87,7 +91,7 @@ impl Address {
                 Place::Tcp(host, port)
             }
         };
-        Ok(Address { place, export, tls, text: text.to_owned() })
+        Ok(Address { place, export, tls, tls_hostname, text: text.to_owned() })
     }
 }
 

@@ -414,9 +414,10 @@ fn session(address: &Address, folder: Option<&Path>) -> Result<ClientConnection,
             builder.with_client_auth_cert(chain, key).map_err(|e| error(e.to_string()))?
         }
     };
-    let name = match &address.place {
-        Place::Tcp(host, _) => host.clone(),
-        Place::Unix(_) => "localhost".to_owned(),
+    let name = match (&address.tls_hostname, &address.place) {
+        (Some(name), _) => name.clone(),
+        (None, Place::Tcp(host, _)) => host.clone(),
+        (None, Place::Unix(_)) => "localhost".to_owned(),
     };
     let name = ServerName::try_from(name).map_err(|e| error(e.to_string()))?;
     ClientConnection::new(Arc::new(config), name).map_err(|e| error(e.to_string()))

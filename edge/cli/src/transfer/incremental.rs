@@ -1,0 +1,479 @@
+//! What changed between two snapshots of a disk: written to a file, and applied to another disk.
+//!
+//! A delta is applied only where the disk holds what the older snapshot held, block by block, or what the newer one holds already: so an
+//! apply that was interrupted is done again, and one to the wrong disk changes nothing.
+
+use super::delta::{About, BLOCK, DeltaReader, DeltaWriter, Moment, RECORD_MAX, Record, checksums};
+use super::image::Format;
+use super::qemu::{self, address_of_export};
+use super::{ExportOptions, source_text_of};
+use crate::shell::Shell;
+use crate::text::now_seconds;
+use api::client::{disk_path, escaped};
+use api::types::{BeginImport, CreateSnapshot, DiskView, EndImport, ImportView, SnapshotView};
+use base::units::format_bytes;
+use failure::{Code, Failure};
+use indicatif::ProgressBar;
+use lab::nbd::{Address, Client, HandshakeError, STATE_DIRTY};
+use serde_json::json;
+use std::fs::File;
+use std::io::{BufReader, BufWriter};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// The two snapshots of a disk, as exports.
+struct Between {
+    about: About,
+    older: Address,
+    newer: Address,
+}
+
+/// Where what changed is to go.
+enum Target {
+    Delta(PathBuf),
+    /// An image with the former one behind it.
+    Overlay(PathBuf),
+}
+
+/// What was moved.
+#[derive(Debug, Clone, Copy, Default)]
+struct Moved {
+    changed: u64,
+    zeroes: u64,
+}
+
+/// Writes what changed since an older snapshot into a file.
+///
+/// # Errors
+/// When a snapshot is not there, or the file cannot be written.
+pub async fn export_since(
+    shell: &mut Shell<'_>,
+    options: ExportOptions,
+    (disk, snapshot, since): (&str, &str, &str),
+) -> Result<(), Failure> {
+    let disk: DiskView = shell.client.get(&disk_path(disk)).await?;
+    let name = disk.summary.name.clone();
+    let newer = snapshot_of(shell, &name, snapshot).await?;
+    let older = snapshot_of(shell, &name, since).await?;
+    if older.number >= newer.number {
+        return Err(Failure::usage(format!("snapshot {since} is not older than {snapshot}")));
+    }
+    let between = Between {
+        older: address_of_export(shell, &disk.addresses, &older.export)?,
+        newer: address_of_export(shell, &disk.addresses, &newer.export)?,
+        about: About {
+            disk: name.clone(),
+            disk_id: disk.summary.id.clone(),
+            since: moment(&older),
+            snapshot: moment(&newer),
+            size: newer.size,
+        },
+    };
+    let target = match options.format {
+        Format::Raw => Target::Delta(options.file.clone()),
+        Format::Qcow2 => {
+            let Some(backing) = &options.backing else {
+                return Err(Failure::usage("a qcow2 file of what changed needs the image before it")
+                    .hint("add `--backing FILE`, or export the whole snapshot without `--since`"));
+            };
+            qemu::create_overlay(&options.file, backing, newer.size).await?;
+            Target::Overlay(options.file.clone())
+        }
+        other => {
+            return Err(Failure::usage(format!("what changed cannot be written as {}", other.driver()))
+                .hint("use `--format raw` (a delta of this program) or `--format qcow2`"));
+        }
+    };
+    let start = Instant::now();
+    let file = options.file.clone();
+    let moved = match target {
+        Target::Delta(file) => blocking(move || write_delta(&between, &file)).await,
+        Target::Overlay(file) => {
+            let server = qemu::ImageServer::start(&file).await?;
+            let address = server.address()?;
+            let copied = blocking(move || write_overlay(&between, &address)).await;
+            let ended = server.end().await;
+            copied.and_then(|moved| ended.map(|()| moved))
+        }
+    };
+    if moved.is_err() {
+        // A file that is not whole is no backup.
+        let _ = std::fs::remove_file(&file);
+    }
+    let moved = moved?;
+    let answer = json!({
+        "disk": name, "snapshot": newer.name, "since": older.name, "size": newer.size,
+        "changed_bytes": moved.changed, "zero_bytes": moved.zeroes, "seconds": start.elapsed().as_secs_f64(),
+    });
+    shell.show(&answer, |_| {
+        format!(
+            "{}@{} since {}: {} changed, {} of them zeroes, in {:.1} s",
+            name,
+            newer.name,
+            older.name,
+            format_bytes(moved.changed),
+            format_bytes(moved.zeroes),
+            start.elapsed().as_secs_f64()
+        )
+    })
+}
+
+async fn snapshot_of(shell: &Shell<'_>, disk: &str, name: &str) -> Result<SnapshotView, Failure> {
+    shell.client.get(&format!("{}/snapshots/{}", disk_path(disk), escaped(name))).await
+}
+
+fn moment(snapshot: &SnapshotView) -> Moment {
+    Moment { name: snapshot.name.clone(), number: snapshot.number, taken: snapshot.taken }
+}
+
+/// Runs what blocks on a thread of its own.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.map_err(|error| Failure::failed("copy what changed", error))?
+}
+
+fn nbd(error: HandshakeError) -> Failure {
+    Failure::failed("read or write the disk", error)
+}
+
+/// The runs that changed, in pieces of up to [`RECORD_MAX`] that do not cross a border of it.
+fn changed_pieces(
+    between: &Between,
+    visit: &mut dyn FnMut(u64, u64) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let context = format!("qemu:dirty-bitmap:{}", between.about.since.name);
+    let mut client = Client::open(&between.newer, Some(&context)).map_err(nbd)?;
+    if !client.has_map() {
+        return Err(Failure::failed("ask what changed", "the host does not tell"));
+    }
+    let size = client.size();
+    let mut at = 0;
+    while at < size {
+        for run in client.map(at, size - at).map_err(nbd)? {
+            let end = (at + run.length).min(size);
+            while run.state & STATE_DIRTY != 0 && at < end {
+                let piece = (RECORD_MAX - at % RECORD_MAX).min(end - at);
+                visit(at, piece)?;
+                at += piece;
+            }
+            at = end;
+        }
+    }
+    client.close().map_err(nbd)
+}
+
+/// Reads some of an export; beyond its end there are zeroes.
+fn read_of(client: &mut Client, offset: u64, length: u64) -> Result<Vec<u8>, Failure> {
+    let mut bytes = vec![0; length as usize];
+    let within = client.size().saturating_sub(offset).min(length) as usize;
+    client.read(offset, &mut bytes[..within]).map_err(nbd)?;
+    Ok(bytes)
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
+fn write_delta(between: &Between, path: &Path) -> Result<Moved, Failure> {
+    let what = || format!("write {}", path.display());
+    let file = File::create_new(path).map_err(|error| Failure::failed(what(), error))?;
+    let out = BufWriter::with_capacity(RECORD_MAX as usize, file);
+    let mut delta =
+        DeltaWriter::begin(out, &between.about).map_err(|error| Failure::failed(what(), error))?;
+    let mut older = Client::open(&between.older, None).map_err(nbd)?;
+    let mut newer = Client::open(&between.newer, None).map_err(nbd)?;
+    let bar = qemu::bar("export", between.about.size);
+    let mut moved = Moved::default();
+    changed_pieces(between, &mut |offset, length| {
+        let before = checksums(&read_of(&mut older, offset, length)?);
+        let bytes = read_of(&mut newer, offset, length)?;
+        let is_zero = is_zero(&bytes);
+        let data = (!is_zero).then_some(bytes);
+        let record = Record { offset, length, before, data };
+        delta.add(&record).map_err(|error| Failure::failed(what(), error))?;
+        moved.add(length, is_zero);
+        bar.set_position(offset + length);
+        Ok(())
+    })?;
+    let out = delta.end().map_err(|error| Failure::failed(what(), error))?;
+    let file = out.into_inner().map_err(|error| Failure::failed(what(), error.error()))?;
+    file.sync_all().map_err(|error| Failure::failed(what(), error))?;
+    bar.finish_and_clear();
+    Ok(moved)
+}
+
+impl Moved {
+    fn add(&mut self, length: u64, is_zero: bool) {
+        self.changed += length;
+        self.zeroes += if is_zero { length } else { 0 };
+    }
+}
+
+fn write_overlay(between: &Between, image: &Address) -> Result<Moved, Failure> {
+    let mut newer = Client::open(&between.newer, None).map_err(nbd)?;
+    let mut image = Client::open(image, None).map_err(nbd)?;
+    let bar = qemu::bar("export", between.about.size);
+    let mut moved = Moved::default();
+    changed_pieces(between, &mut |offset, length| {
+        moved.add(length, put(&mut image, offset, &read_of(&mut newer, offset, length)?)?);
+        bar.set_position(offset + length);
+        Ok(())
+    })?;
+    image.close().map_err(nbd)?;
+    bar.finish_and_clear();
+    Ok(moved)
+}
+
+/// Applies a delta to a disk.
+///
+/// # Errors
+/// When the file is not whole, or the disk does not hold what the delta is to be applied to.
+pub async fn apply(
+    shell: &mut Shell<'_>,
+    (name, file): (&str, &Path),
+    (confirm, detach_clients): (Option<String>, bool),
+) -> Result<(), Failure> {
+    let about = checked(file)?;
+    let disk: DiskView = shell.client.get(&disk_path(name)).await?;
+    if disk.summary.size != about.size {
+        let failure = Failure::refused(format!(
+            "the delta is of a disk of {}, and disk {} has {}",
+            format_bytes(about.size),
+            disk.summary.name,
+            format_bytes(disk.summary.size)
+        ));
+        return Err(match disk.summary.size < about.size {
+            true => failure.hint(format!("drystone disk resize {} {}", disk.summary.name, about.size)),
+            false => failure,
+        });
+    }
+    let what = format!(
+        "Applying the delta replaces what changed on {} between {} and {} on the disk {name}",
+        about.disk, about.since.name, about.snapshot.name
+    );
+    let confirm = shell.confirm(confirm, &what, &disk.summary.name)?;
+    let request = BeginImport {
+        confirm: Some(confirm),
+        detach_clients,
+        source: source_text_of(file),
+        format: format!("delta {} to {}", about.since.name, about.snapshot.name),
+        size: about.size,
+    };
+    let address = disk_path(&disk.summary.name);
+    let begun: ImportView = shell.client.post(&format!("{address}/import"), &request).await?;
+    let start = Instant::now();
+    let mut is_written = false;
+    let applied = apply_to(shell, &begun, file, &mut is_written).await;
+    let failure = applied.as_ref().err().map(ToString::to_string);
+    let end = EndImport { export: begun.export, failure, unchanged: !is_written };
+    let ended = shell.client.post::<DiskView>(&format!("{address}/import/end"), &end).await;
+    let moved = applied?;
+    ended?;
+    let seconds = start.elapsed().as_secs_f64();
+    let answer = json!({
+        "disk": disk.summary.name, "since": about.since.name, "snapshot": about.snapshot.name,
+        "changed_bytes": moved.changed, "zero_bytes": moved.zeroes, "seconds": seconds,
+    });
+    shell.show(&answer, |_| {
+        format!(
+            "{} is as {}@{} was: {} changed, {} of them zeroes, in {seconds:.1} s",
+            disk.summary.name,
+            about.disk,
+            about.snapshot.name,
+            format_bytes(moved.changed),
+            format_bytes(moved.zeroes)
+        )
+    })
+}
+
+async fn apply_to(
+    shell: &Shell<'_>,
+    begun: &ImportView,
+    file: &Path,
+    is_written: &mut bool,
+) -> Result<Moved, Failure> {
+    let address = address_of_export(shell, &begun.addresses, &begun.export)?;
+    let path = file.to_owned();
+    let mut client = blocking(move || {
+        let mut client = Client::open(&address, None).map_err(nbd)?;
+        verify(&mut client, &path)?;
+        Ok(client)
+    })
+    .await?;
+    *is_written = true;
+    let path = file.to_owned();
+    blocking(move || {
+        let moved = write_records(&mut client, &path)?;
+        client.close().map_err(nbd)?;
+        Ok(moved)
+    })
+    .await
+}
+
+fn open(file: &Path) -> Result<DeltaReader<BufReader<File>>, Failure> {
+    let input = File::open(file).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            Failure::new(Code::NotFound, format!("there is no file {}", file.display()))
+        }
+        _ => Failure::failed(format!("read {}", file.display()), error),
+    })?;
+    DeltaReader::open(BufReader::with_capacity(RECORD_MAX as usize, input))
+}
+
+/// Makes a disk what it was in a snapshot: what changed since is copied back. A snapshot that is taken before has what the disk holds now.
+///
+/// # Errors
+/// When there is no such snapshot, the disk is in use, or copying fails.
+pub async fn roll_back(
+    shell: &mut Shell<'_>,
+    (disk, snapshot): (&str, &str),
+    keep: Option<String>,
+    (confirm, detach_clients): (Option<String>, bool),
+) -> Result<(), Failure> {
+    let view: DiskView = shell.client.get(&disk_path(disk)).await?;
+    let name = view.summary.name.clone();
+    let older = snapshot_of(shell, &name, snapshot).await?;
+    let what = format!("Rolling back replaces all that was written to {name} since snapshot {snapshot}");
+    let confirm = shell.confirm(confirm, &what, &name)?;
+    let keep = keep.unwrap_or_else(|| format!("before-rollback-{}", now_seconds()));
+    let request = BeginImport {
+        confirm: Some(confirm),
+        detach_clients,
+        source: format!("snapshot {snapshot}"),
+        format: "rollback".to_owned(),
+        size: older.size,
+    };
+    let address = disk_path(&name);
+    let begun: ImportView = shell.client.post(&format!("{address}/import"), &request).await?;
+    let start = Instant::now();
+    let mut is_written = false;
+    let copied = copy_back(shell, &begun, (&view, &older), &keep, &mut is_written).await;
+    let failure = copied.as_ref().err().map(ToString::to_string);
+    let end = EndImport { export: begun.export, failure, unchanged: !is_written };
+    let ended = shell.client.post::<DiskView>(&format!("{address}/import/end"), &end).await;
+    let moved = copied.map_err(|failure| match is_written {
+        true => failure.hint(format!(
+            "part of what changed is copied back. Repeat it, or roll back to {keep}, which has what the disk held before"
+        )),
+        false => failure,
+    })?;
+    ended?;
+    let seconds = start.elapsed().as_secs_f64();
+    let answer = json!({
+        "disk": name, "snapshot": snapshot, "kept": keep,
+        "changed_bytes": moved.changed, "zero_bytes": moved.zeroes, "seconds": seconds,
+    });
+    shell.show(&answer, |_| {
+        format!(
+            "{name} is as it was in snapshot {snapshot}: {} copied back in {seconds:.1} s; snapshot {keep} has what it held before",
+            format_bytes(moved.changed)
+        )
+    })
+}
+
+async fn copy_back(
+    shell: &Shell<'_>,
+    begun: &ImportView,
+    (disk, older): (&DiskView, &SnapshotView),
+    keep: &str,
+    is_written: &mut bool,
+) -> Result<Moved, Failure> {
+    let name = &disk.summary.name;
+    let request = CreateSnapshot { name: keep.to_owned() };
+    // Nobody writes to the disk from here on: all that differs from the older snapshot is between the two.
+    let newer: SnapshotView = shell.client.post(&format!("{}/snapshots", disk_path(name)), &request).await?;
+    let between = Between {
+        older: address_of_export(shell, &disk.addresses, &older.export)?,
+        newer: address_of_export(shell, &disk.addresses, &newer.export)?,
+        about: About {
+            disk: name.clone(),
+            disk_id: disk.summary.id.clone(),
+            since: moment(older),
+            snapshot: moment(&newer),
+            size: newer.size,
+        },
+    };
+    let target = address_of_export(shell, &begun.addresses, &begun.export)?;
+    let from = between.older.clone();
+    let opened = blocking(move || {
+        Ok((Client::open(&from, None).map_err(nbd)?, Client::open(&target, None).map_err(nbd)?))
+    });
+    let (older, disk) = opened.await?;
+    *is_written = true;
+    blocking(move || write_back(&between, older, disk)).await
+}
+
+fn write_back(between: &Between, mut older: Client, mut disk: Client) -> Result<Moved, Failure> {
+    let bar = qemu::bar("roll back", between.about.size);
+    let mut moved = Moved::default();
+    changed_pieces(between, &mut |offset, length| {
+        moved.add(length, put(&mut disk, offset, &read_of(&mut older, offset, length)?)?);
+        bar.set_position(offset + length);
+        Ok(())
+    })?;
+    disk.close().map_err(nbd)?;
+    bar.finish_and_clear();
+    Ok(moved)
+}
+
+/// Writes bytes, or makes them zeroes if they are; tells whether they are.
+fn put(client: &mut Client, offset: u64, bytes: &[u8]) -> Result<bool, Failure> {
+    let is_zero = is_zero(bytes);
+    match is_zero {
+        true => client.zero(offset, bytes.len() as u64).map_err(nbd)?,
+        false => client.write(offset, bytes).map_err(nbd)?,
+    }
+    Ok(is_zero)
+}
+
+/// Reads a delta to its end, and says what it is of.
+fn checked(file: &Path) -> Result<About, Failure> {
+    let mut delta = open(file)?;
+    while delta.next()?.is_some() {}
+    Ok(delta.about)
+}
+
+/// Every block that a delta has is what it was, or what it is to be.
+fn verify(client: &mut Client, file: &Path) -> Result<(), Failure> {
+    let mut delta = open(file)?;
+    let bar = qemu::bar("compare", delta.about.size);
+    while let Some(record) = delta.next()? {
+        let found = checksums(&read_of(client, record.offset, record.length)?);
+        let pairs = record.before.iter().zip(record.after());
+        let wrong =
+            found.iter().zip(pairs).position(|(found, (before, after))| found != before && *found != after);
+        if let Some(block) = wrong {
+            let About { disk, since, snapshot, .. } = &delta.about;
+            let at = record.offset + block as u64 * BLOCK;
+            return Err(Failure::refused(format!(
+                "the disk does not hold what {disk} held in snapshot {}: the block at byte {at} differs. Nothing was changed",
+                since.name
+            ))
+            .hint(format!(
+                "apply it to a disk with the content of {disk}@{} that nothing has written to; it makes it {disk}@{}",
+                since.name, snapshot.name
+            )));
+        }
+        bar.set_position(record.offset + record.length);
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn write_records(client: &mut Client, file: &Path) -> Result<Moved, Failure> {
+    let mut delta = open(file)?;
+    let bar: ProgressBar = qemu::bar("apply", delta.about.size);
+    let mut moved = Moved::default();
+    while let Some(record) = delta.next()? {
+        match &record.data {
+            Some(data) => client.write(record.offset, data).map_err(nbd)?,
+            None => client.zero(record.offset, record.length).map_err(nbd)?,
+        }
+        moved.add(record.length, record.data.is_none());
+        bar.set_position(record.offset + record.length);
+    }
+    bar.finish_and_clear();
+    Ok(moved)
+}
