@@ -5,7 +5,7 @@ use base::request::{Piece, Pieces, Reply, Request, StatusRun};
 use frontends::nbd::Session;
 use frontends::nbd::protocol::{OPTION_MAGIC, RequestHeader, command, option};
 use frontends::tls::TlsPolicy;
-use frontends::{AttachRefusal, Event, Export, IoVec};
+use frontends::{AttachRefusal, Bitmap, Event, Export, IoVec};
 
 /// Where the conversation begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,10 @@ fn handshake() -> Vec<u8> {
         bytes.extend_from_slice(data);
     };
     put(option::STRUCTURED_REPLY, &[]);
-    put(option::SET_META_CONTEXT, b"\0\0\0\x01d\0\0\0\x01\0\0\0\x0fbase:allocation");
+    put(
+        option::SET_META_CONTEXT,
+        b"\0\0\0\x01d\0\0\0\x02\0\0\0\x0fbase:allocation\0\0\0\x18qemu:dirty-bitmap:monday",
+    );
     put(option::GO, b"\0\0\0\x01d\0\0");
     bytes
 }
@@ -109,7 +112,10 @@ fn settle(session: &mut Session, pool: &Pool, step: usize, events: &mut Vec<Even
 }
 
 fn answer(session: &mut Session, pool: &Pool, event: Event) {
-    let export = Export { name: "d".to_owned(), size: 8 << 20, read_only: false, description: String::new() };
+    // A snapshot with an older one, so that every metadata context can be asked for.
+    let bitmaps = vec![Bitmap { name: "monday".to_owned(), number: 3 }];
+    let (name, description) = ("d".to_owned(), String::new());
+    let export = Export { name, size: 8 << 20, read_only: false, description, snapshot: Some(7), bitmaps };
     match event {
         Event::ListExports => session.exports(&[export]),
         Event::Describe { wanted } | Event::Attach { wanted } => {
@@ -118,7 +124,7 @@ fn answer(session: &mut Session, pool: &Pool, event: Event) {
         Event::Request { cookie, request } => {
             let reply = match request {
                 Request::Read { offset, len } => Reply::Data(read(pool, offset, len)),
-                Request::Status { len, .. } => Reply::Status(vec![StatusRun { len, allocated: false }]),
+                Request::Status { len, .. } => Reply::Status(vec![StatusRun { len, is_set: false }]),
                 Request::Write { .. }
                 | Request::Flush
                 | Request::Trim { .. }

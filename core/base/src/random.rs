@@ -5,6 +5,17 @@
 
 use std::ops::Range;
 
+/// What splitmix64 adds at each step.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Spreads a number evenly over 64 bits: the step of splitmix64 from it.
+pub fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(GOLDEN);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
 /// A stream of pseudo-random numbers that depends on nothing but its seed.
 #[derive(Clone, Debug)]
 pub struct Random {
@@ -14,13 +25,11 @@ pub struct Random {
 impl Random {
     /// The stream of `seed`.
     pub fn new(seed: u64) -> Random {
-        let mut mix = seed;
+        let mut number = seed;
         let state = [(); 4].map(|()| {
-            mix = mix.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = mix;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
+            let mixed = mix(number);
+            number = number.wrapping_add(GOLDEN);
+            mixed
         });
         Random { state }
     }

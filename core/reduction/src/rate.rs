@@ -1,6 +1,7 @@
 //! The share of blocks that a sample takes, and the choice of a block by a hash of what names it.
 
 use base::ComponentId;
+use base::random::mix;
 
 /// A share above 0 and up to 1. A block is chosen if its number, spread evenly over 64 bits, is at most this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,14 +47,6 @@ impl Rate {
         // A constant that sets these numbers apart from those of positions.
         mix(0x5e1f_c0de_0000_0000 | u64::from(checksum)) <= self.0
     }
-}
-
-/// Spreads numbers evenly over 64 bits (the finalizer of splitmix64, see `base::random`).
-fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

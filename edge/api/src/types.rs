@@ -154,6 +154,9 @@ pub struct LocalView {
     pub owned: Vec<ReplicationView>,
     /// Bytes taken by each component that stands there.
     pub used_bytes: BTreeMap<String, u64>,
+    /// Of each component that stands there and has snapshots: the bytes of blocks that only a snapshot sees, or older ones, by its number.
+    #[serde(default)]
+    pub snapshot_bytes: BTreeMap<String, BTreeMap<u32, u64>>,
     /// Clients that it has, by the disks that they are attached to.
     #[serde(default)]
     pub attached: BTreeMap<String, usize>,
@@ -480,6 +483,9 @@ pub struct DiskView {
     /// What its limits do, if its owner could be asked; nothing where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitView>,
+    /// Its snapshots, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots: Vec<SnapshotView>,
     /// Of a disk with parity: what comparing its rows has found, if its owner could be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_checks: Option<RowChecksView>,

@@ -5,7 +5,7 @@ use crate::{estimate, snapshots, text, transfer};
 use api::client::disk_path;
 use api::types::{
     AllowedView, AttachedView, BucketView, ChangeDisk, CreateDisk, DiskSummary, DiskView, HistogramView,
-    HistogramsView, LatencyView, LimitView, MoveAction, RateView, RowChecksView,
+    HistogramsView, LatencyView, LimitView, MoveAction, RateView, RowChecksView, SnapshotView,
 };
 use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
@@ -448,6 +448,12 @@ fn limit_text(limit: &LimitView) -> String {
     }
 }
 
+fn snapshots_text(snapshots: &[SnapshotView]) -> String {
+    let Some(newest) = snapshots.last() else { return String::new() };
+    let held: u64 = snapshots.iter().map(|one| one.bytes).sum();
+    format!("{}, the newest {}; they hold {} in one copy", snapshots.len(), newest.name, format_bytes(held))
+}
+
 fn row_checks_text(checks: &RowChecksView) -> String {
     let RowChecksView { checked_rows, disagreeing_rows, mended_rows, skipped_rows, passed_seconds } = checks;
     let rows = |count: u64| if count == 1 { "1 row".to_owned() } else { format!("{count} rows") };
@@ -511,6 +517,7 @@ fn disk_text(disk: &DiskView) -> String {
         ("reads", rate_text(&disk.figures.read)),
         ("writes", rate_text(&disk.figures.write)),
         ("limits", disk.limit.as_ref().map_or_else(String::new, limit_text)),
+        ("snapshots", snapshots_text(&disk.snapshots)),
         ("row checks", disk.row_checks.as_ref().map_or_else(String::new, row_checks_text)),
         ("owner", disk.owner.clone().unwrap_or_default()),
         ("read from", disk.reads_from.clone()),

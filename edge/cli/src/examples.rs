@@ -128,6 +128,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "drystone disk snapshot create web monday",
             "drystone disk snapshot create web before-upgrade --json",
+            "drystone disk snapshot create web monday --freeze-by /usr/local/bin/quiesce",
         ],
     ),
     ("disk snapshot list", &["drystone disk snapshot list web", "drystone disk snapshot list web --json"]),
@@ -411,6 +412,7 @@ mod tests {
         "Renew",
         "Replace",
         "Resize",
+        "Restore",
         "Resume",
         "Run",
         "Set",

@@ -1,5 +1,7 @@
 //! `disk snapshot`.
 
+mod freeze;
+
 use crate::shell::Shell;
 use crate::{text, transfer};
 use api::client::disk_path;
@@ -7,6 +9,7 @@ use api::types::{ChangesView, CreateSnapshot, SnapshotView};
 use base::units::format_bytes;
 use clap::Subcommand;
 use failure::Failure;
+use freeze::Step;
 
 /// What can be done with snapshots of a disk.
 #[derive(Debug, Subcommand)]
@@ -19,6 +22,10 @@ pub enum SnapshotCommand {
         disk: String,
         /// Name of the snapshot.
         name: String,
+        /// Program that has the guest write out and hold still what it has in memory: it is run as `COMMAND freeze DISK SNAPSHOT` before, and as
+        /// `COMMAND thaw DISK SNAPSHOT` after, whatever became of the snapshot. Each may take a minute.
+        #[arg(long, value_name = "COMMAND")]
+        freeze_by: Option<String>,
     },
     /// List the snapshots of a disk, the oldest first.
     List {
@@ -38,7 +45,7 @@ pub enum SnapshotCommand {
         #[arg(long, value_name = "SNAPSHOT")]
         since: Option<String>,
     },
-    /// Make a disk what it was in a snapshot, while no client has it.
+    /// Restore a disk to what it was in a snapshot, while no client has it.
     ///
     /// What changed since is copied back; all snapshots stay. Another snapshot is taken first, which has what the disk held before.
     Rollback {
@@ -74,15 +81,8 @@ pub enum SnapshotCommand {
 /// What the host says.
 pub async fn run(shell: &mut Shell<'_>, command: SnapshotCommand) -> Result<(), Failure> {
     match command {
-        SnapshotCommand::Create { disk, name } => {
-            let address = format!("{}/snapshots", disk_path(&disk));
-            let made: SnapshotView = shell.client.post(&address, &CreateSnapshot { name }).await?;
-            shell.show(&made, |made| {
-                format!(
-                    "snapshot {} of {} was taken (crash-consistent); NBD clients read it as export {}",
-                    made.name, made.disk, made.export
-                )
-            })
+        SnapshotCommand::Create { disk, name, freeze_by } => {
+            create(shell, (&disk, &name), freeze_by.as_deref()).await
         }
         SnapshotCommand::List { disk } => {
             let all: Vec<SnapshotView> = shell.client.get(&format!("{}/snapshots", disk_path(&disk))).await?;
@@ -106,6 +106,39 @@ pub async fn run(shell: &mut Shell<'_>, command: SnapshotCommand) -> Result<(), 
             })
         }
     }
+}
+
+async fn create(
+    shell: &mut Shell<'_>,
+    (disk, name): (&str, &str),
+    freeze_by: Option<&str>,
+) -> Result<(), Failure> {
+    let address = format!("{}/snapshots", disk_path(disk));
+    let request = CreateSnapshot { name: name.to_owned() };
+    let Some(command) = freeze_by else {
+        let made: SnapshotView = shell.client.post(&address, &request).await?;
+        return tell(shell, &made, "crash-consistent");
+    };
+    let made: Result<SnapshotView, Failure> = match freeze::run(command, Step::Freeze, (disk, name)).await {
+        Ok(()) => shell.client.post(&address, &request).await,
+        Err(failure) => Err(failure.hint("no snapshot was taken")),
+    };
+    let thawed = freeze::run(command, Step::Thaw, (disk, name)).await;
+    let made = made?;
+    thawed.map_err(|failure| {
+        failure
+            .hint(format!("snapshot {name} was taken, but the guest may still hold still: thaw it by hand"))
+    })?;
+    tell(shell, &made, "frozen by the given program")
+}
+
+fn tell(shell: &mut Shell<'_>, made: &SnapshotView, how: &str) -> Result<(), Failure> {
+    shell.show(made, |made| {
+        format!(
+            "snapshot {} of {} was taken ({how}); NBD clients read it as export {}",
+            made.name, made.disk, made.export
+        )
+    })
 }
 
 /// All pages of what changed.
@@ -149,7 +182,7 @@ fn changes_text(all: &ChangesView) -> String {
     }
     let rows =
         all.runs.iter().map(|run| vec![run.offset.to_string(), run.length.to_string()]).collect::<Vec<_>>();
-    format!("{}\n{total}", text::table(&["OFFSET", "LENGTH"], &[0, 1], rows))
+    format!("{}\n{total}", text::table(&["offset", "length"], &[0, 1], rows))
 }
 
 fn table(all: &[SnapshotView]) -> String {
@@ -161,9 +194,14 @@ fn table(all: &[SnapshotView]) -> String {
             one.name.clone(),
             trust::text_of_nanoseconds(one.taken * 1_000_000_000),
             format_bytes(one.size),
+            format_bytes(one.bytes),
             format!("{} of {}", one.copies, one.copies_wanted),
             one.export.clone(),
         ]
     };
-    text::table(&["snapshot", "taken", "size", "copies", "export"], &[2], all.iter().map(row).collect())
+    text::table(
+        &["snapshot", "taken", "size", "holds", "copies", "export"],
+        &[2, 3],
+        all.iter().map(row).collect(),
+    )
 }

@@ -40,7 +40,7 @@ mod watched;
 
 pub use emptying::FoundDevice;
 pub use follow_policies::Rules;
-pub use gather::{Locals, used_bytes_of};
+pub use gather::{Locals, snapshot_bytes_of, used_bytes_of};
 pub use in_use::{BeforeLock, Place, in_use};
 pub use passes::{OtherPasses, without_answer};
 pub use state::Cluster;

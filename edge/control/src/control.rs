@@ -40,6 +40,7 @@ use std::sync::{Arc, PoisonError};
 
 pub use cluster::NamedLocal;
 pub use state::Control;
+pub(crate) use views::DiskSpaces;
 
 impl Control {
     /// The host's configuration.

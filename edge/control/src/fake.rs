@@ -137,6 +137,7 @@ impl Fake {
             size: new.size,
             reservation: new.reservation,
             description: base::checksum::crc32c(&new.disk_label),
+            snapshots: Vec::new(),
         };
         let components = self.components.iter().map(|(id, new)| (*id, held(new)));
         ClusterState { components: components.collect(), ..ClusterState::default() }

@@ -166,5 +166,6 @@ fn held(shard: u8, state: &diskgroup::ComponentState) -> HeldComponent {
         size: state.record.size,
         reservation: state.record.reservation,
         description: base::checksum::crc32c(&state.record.disk_label),
+        snapshots: state.snapshots.clone(),
     }
 }

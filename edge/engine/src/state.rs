@@ -305,7 +305,7 @@ impl ClusterState {
 }
 
 /// A component that stands on a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldComponent {
     /// Its disk.
     pub disk: DiskId,
@@ -321,6 +321,8 @@ pub struct HeldComponent {
     pub reservation: u64,
     /// CRC-32C of what it tells of its disk.
     pub description: u32,
+    /// By number: its snapshots, and the bytes of blocks that only they see or older ones.
+    pub snapshots: Vec<(u32, u64)>,
 }
 
 /// Traffic with other nodes, and connections that went wrong, since the start.

@@ -7,6 +7,17 @@ use base::ComponentId;
 use replication::{Member, Roster, Standing};
 
 impl DiskRecord {
+    /// Copies of each part that have a snapshot as a whole and count, and copies that there are to be; the least of all parts of each.
+    pub fn copies_with(&self, number: u32) -> (usize, usize) {
+        let places = 0..self.layout.place_count();
+        let with_it = |place: usize| {
+            let members = self.roster.members.iter().filter(|one| usize::from(one.place) == place);
+            members.filter(|one| one.standing == Standing::Active && !one.lacks.contains(number)).count()
+        };
+        let wanted = |place: usize| self.layout.place(place).map_or(0, <[_]>::len);
+        (places.clone().map(with_it).min().unwrap_or(0), places.map(wanted).min().unwrap_or(0))
+    }
+
     /// Asks for a snapshot of that name. The owner takes it as soon as it can.
     ///
     /// # Errors

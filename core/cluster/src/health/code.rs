@@ -29,6 +29,8 @@ pub enum Code {
     MovePaused,
     /// Parity of the disk did not agree with its data.
     RowsDisagree,
+    /// Snapshots of the disk are on fewer copies than the disk has.
+    SnapshotsReduced,
     /// A host is away.
     HostAway,
     /// A host is suspect.
@@ -130,7 +132,7 @@ impl fmt::Display for Group {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 40] = [
+    pub const ALL: [Code; 41] = [
         Code::DiskInaccessible,
         Code::DiskReduced,
         Code::DiskDeleting,
@@ -143,6 +145,7 @@ impl Code {
         Code::MoveStuck,
         Code::MovePaused,
         Code::RowsDisagree,
+        Code::SnapshotsReduced,
         Code::HostAway,
         Code::HostSuspect,
         Code::LinkDown,
@@ -188,6 +191,7 @@ impl Code {
             Code::MoveStuck => "move.stuck",
             Code::MovePaused => "move.paused",
             Code::RowsDisagree => "rows.disagree",
+            Code::SnapshotsReduced => "snapshots.reduced",
             Code::HostAway => "host.away",
             Code::HostSuspect => "host.suspect",
             Code::LinkDown => "link.down",
@@ -238,7 +242,8 @@ impl Code {
             | Code::DomainsShared
             | Code::MoveStuck
             | Code::MovePaused
-            | Code::RowsDisagree => Group::Data,
+            | Code::RowsDisagree
+            | Code::SnapshotsReduced => Group::Data,
             Code::HostAway | Code::HostSuspect | Code::LinkDown => Group::Network,
             Code::HostMaintenance
             | Code::DirectoryUnreachable

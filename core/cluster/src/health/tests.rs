@@ -811,3 +811,21 @@ fn link_down() {
     links.step(at(NOW), &[report(1, 2, true)], &last_seen(NOW, NOW));
     assert_eq!(told(&links), [], "it is mended");
 }
+
+#[test]
+fn snapshots_that_copies_lack_are_told() {
+    let take = |view: &mut View, lacking: usize| {
+        let disk = view.disks.get_mut(&DiskId(1)).unwrap();
+        disk.snapshots.taken.push(crate::disk::Snapshot {
+            number: 4,
+            name: "monday".to_owned(),
+            taken_ns: 1,
+            size: disk.size,
+        });
+        disk.roster.members.iter_mut().take(lacking).for_each(|one| one.lacks.add(4));
+    };
+    let cause =
+        "copies of disk1 that were away, or were made later, do not have monday: the least is on 1 component";
+    check(Code::SnapshotsReduced, cause, |view| take(view, 1));
+    check(Code::SnapshotsReduced, "some cannot be read as a whole", |view| take(view, 2));
+}

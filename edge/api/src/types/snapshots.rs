@@ -22,6 +22,10 @@ pub struct SnapshotView {
     pub copies: usize,
     /// Copies that the disk has of each part, the least of all parts.
     pub copies_wanted: usize,
+    /// Bytes of blocks in one copy that the disk no longer holds, and that this snapshot holds, or it and older ones; as far as hosts that have copies
+    /// could be asked. When it is deleted, those that no older one needs come back.
+    #[serde(default)]
+    pub bytes: u64,
 }
 
 /// A snapshot that is to be taken.

@@ -5,7 +5,7 @@ use super::{Cluster, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use crate::limits::HOST_ANSWER_WAIT;
 use crate::security::Security;
-use ::cluster::{Hindrance, Pace, copied_and_left};
+use ::cluster::{DiskRecord, Hindrance, Pace, copied_and_left};
 use api::client::Client;
 use api::types::{
     LimitView, LocalView, MemberView, OwnerMoveView, PaceView, PeerCountersView, ReplicationView, ResyncView,
@@ -36,6 +36,7 @@ impl Cluster {
             host: self.me.to_string(),
             owned: owned.collect(),
             used_bytes: state.components.iter().map(|(id, one)| (id.to_string(), one.used_bytes)).collect(),
+            snapshot_bytes: snapshot_bytes(state),
             attached: self.attached_here(),
             locked: self.locked_here(),
             links: state.links_of_hosts(self.me).map(|(host, is_up)| (host.to_string(), is_up)).collect(),
@@ -244,6 +245,26 @@ pub fn used_bytes_of(disk: &ClusterDisk, locals: &Locals) -> Vec<u64> {
         }
     }
     places
+}
+
+/// What snapshots hold of each component that has any.
+fn snapshot_bytes(state: &ClusterState) -> BTreeMap<String, BTreeMap<u32, u64>> {
+    let with_some = state.components.iter().filter(|(_, one)| !one.snapshots.is_empty());
+    with_some.map(|(id, one)| (id.to_string(), one.snapshots.iter().copied().collect())).collect()
+}
+
+/// Bytes that a snapshot of a disk holds in one copy: of every place the copy that has most, as far as hosts told.
+pub fn snapshot_bytes_of(disk: &DiskRecord, locals: &Locals, number: u32) -> u64 {
+    let mut places = vec![0; disk.layout.place_count()];
+    for member in &disk.roster.members {
+        let local = locals.get(&member.node.host);
+        let held = local.and_then(|local| local.snapshot_bytes.get(&member.component.to_string()));
+        let bytes = held.and_then(|held| held.get(&number));
+        if let (Some(bytes), Some(place)) = (bytes, places.get_mut(usize::from(member.place))) {
+            *place = (*bytes).max(*place);
+        }
+    }
+    places.iter().sum()
 }
 
 fn phase_text(phase: Phase) -> &'static str {

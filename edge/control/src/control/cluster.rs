@@ -4,13 +4,14 @@
 //! with little patience: an answer without it is better than none.
 
 use super::Control;
+use super::snapshots::snapshot_views;
 use crate::cluster::{HostCondition, Locals, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use ::cluster::{Claim, Compliance, Condition, DeviceState, Holder};
 use api::types::{
     AllowedView, AttachedView, ComplianceView, CopyView, HostSummary, LimitView, LocalView, MemberView,
     MoveView, RebuildDirectory, RebuildView, ReplicationView, ResyncView, ResyncsView, RowChecksView,
-    VersionsView,
+    SnapshotView, VersionsView,
 };
 use base::units::format_bytes;
 use base::{ComponentId, DiskId, HostId, NodeId};
@@ -319,6 +320,11 @@ impl Gathered {
     pub(super) fn allocated_bytes(&self, id: DiskId) -> u64 {
         let Some(disk) = self.disk(id) else { return 0 };
         crate::cluster::used_bytes_of(disk, &self.locals).iter().sum()
+    }
+
+    /// Its snapshots, the oldest first.
+    pub(super) fn snapshots(&self, id: DiskId) -> Vec<SnapshotView> {
+        self.disk(id).map_or_else(Vec::new, |disk| snapshot_views(&disk.record, &self.locals))
     }
 
     /// Why a disk cannot be used now, if so.

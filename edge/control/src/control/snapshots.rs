@@ -2,6 +2,7 @@
 
 use super::Control;
 use super::disks::check_confirmed;
+use crate::cluster::{Locals, snapshot_bytes_of};
 use ::cluster::DiskRecord;
 use api::name::check_name;
 use api::types::{ChangesView, CreateSnapshot, RunView, SnapshotView};
@@ -10,7 +11,6 @@ use base::request::{StatusOf, StatusRun};
 use base::units::BLOCK_SIZE;
 use engine::Command;
 use failure::{Code, Failure};
-use replication::Standing;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -28,13 +28,12 @@ impl Control {
     ///
     /// # Errors
     /// When there is no such disk.
-    pub fn snapshots(&self, disk: &str) -> Result<Vec<SnapshotView>, Failure> {
+    pub async fn snapshots(&self, disk: &str) -> Result<Vec<SnapshotView>, Failure> {
         let entry = self.find(disk)?;
+        let locals = self.cluster.locals(&self.cluster.state().await?).await;
         let view = self.cluster.view();
         let record = view.disks.get(&entry.record.id).map(|disk| &disk.record);
-        Ok(record.map_or_else(Vec::new, |record| {
-            record.snapshots.taken.iter().map(|one| snapshot_view(record, one)).collect()
-        }))
+        Ok(record.map_or_else(Vec::new, |record| snapshot_views(record, &locals)))
     }
 
     /// Takes a snapshot of a disk.
@@ -49,15 +48,15 @@ impl Control {
         check_name(&request.name)?;
         let entry = self.find(disk)?;
         self.cluster.take_snapshot(entry.record.id, &request.name).await?;
-        self.snapshot(&entry.record.name, &request.name)
+        self.snapshot(&entry.record.name, &request.name).await
     }
 
     /// One snapshot of a disk.
     ///
     /// # Errors
     /// When there is no such disk or snapshot.
-    pub fn snapshot(&self, disk: &str, name: &str) -> Result<SnapshotView, Failure> {
-        let found = self.snapshots(disk)?.into_iter().find(|one| one.name == name);
+    pub async fn snapshot(&self, disk: &str, name: &str) -> Result<SnapshotView, Failure> {
+        let found = self.snapshots(disk).await?.into_iter().find(|one| one.name == name);
         found.ok_or_else(|| {
             Failure::new(Code::NotFound, format!("disk {disk} has no snapshot `{name}`"))
                 .hint("see `drystone disk snapshot list`")
@@ -75,8 +74,11 @@ impl Control {
         from: u64,
     ) -> Result<ChangesView, Failure> {
         let entry = self.find(disk)?;
-        let newer = self.snapshot(&entry.record.name, snapshot)?;
-        let older = since.map(|since| self.snapshot(&entry.record.name, since)).transpose()?;
+        let newer = self.snapshot(&entry.record.name, snapshot).await?;
+        let older = match since {
+            Some(since) => Some(self.snapshot(&entry.record.name, since).await?),
+            None => None,
+        };
         if let Some(older) = older.as_ref().filter(|older| older.number >= newer.number) {
             return Err(Failure::usage(format!("snapshot {} is not older than {snapshot}", older.name)));
         }
@@ -132,20 +134,19 @@ impl Control {
         confirm: Option<&str>,
     ) -> Result<(), Failure> {
         let entry = self.find(disk)?;
-        self.snapshot(&entry.record.name, name)?;
+        self.snapshot(&entry.record.name, name).await?;
         check_confirmed(confirm, name, "deleting a snapshot destroys what only it holds")?;
         self.cluster.delete_snapshot(entry.record.id, name).await
     }
 }
 
-fn snapshot_view(record: &DiskRecord, one: &::cluster::Snapshot) -> SnapshotView {
-    let active = |place: u16| {
-        let members = record.roster.members.iter();
-        members.filter(move |member| member.place == place && member.standing == Standing::Active)
-    };
-    let places = 0..record.layout.place_count() as u16;
-    let with_it = |place: u16| active(place).filter(|member| !member.lacks.contains(one.number)).count();
-    let wanted = |place: u16| record.layout.place(usize::from(place)).map_or(0, <[_]>::len);
+/// The snapshots of a disk, the oldest first.
+pub(super) fn snapshot_views(record: &DiskRecord, locals: &Locals) -> Vec<SnapshotView> {
+    record.snapshots.taken.iter().map(|one| snapshot_view(record, one, locals)).collect()
+}
+
+fn snapshot_view(record: &DiskRecord, one: &::cluster::Snapshot, locals: &Locals) -> SnapshotView {
+    let (copies, copies_wanted) = record.copies_with(one.number);
     SnapshotView {
         name: one.name.clone(),
         disk: record.name.clone(),
@@ -153,7 +154,8 @@ fn snapshot_view(record: &DiskRecord, one: &::cluster::Snapshot) -> SnapshotView
         size: one.size,
         taken: one.taken_ns / 1_000_000_000,
         export: format!("{}@{}", record.name, one.name),
-        copies: places.clone().map(with_it).min().unwrap_or(0),
-        copies_wanted: places.map(wanted).min().unwrap_or(0),
+        copies,
+        copies_wanted,
+        bytes: snapshot_bytes_of(record, locals, one.number),
     }
 }

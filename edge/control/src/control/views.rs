@@ -4,7 +4,7 @@ use super::Control;
 use super::cluster::Gathered;
 use super::policies::rules_of;
 use crate::addresses::{listen_text, nbd_address};
-use crate::cluster::{Locals, used_bytes_of};
+use crate::cluster::{Locals, snapshot_bytes_of, used_bytes_of};
 use crate::directory::{DiskEntry, State};
 use crate::limits::SAMPLES_KEPT;
 use ::cluster::without_room;
@@ -140,6 +140,7 @@ impl Control {
             clients: state.map_or_else(Vec::new, |state| state.clients.iter().map(client_view).collect()),
             figures: self.figures(&entry, &gathered.state),
             limit: gathered.limit(record.id),
+            snapshots: gathered.snapshots(record.id),
             row_checks: gathered.row_checks(record.id),
             reads_from: gathered.reads_from(record.id, record.policy.read_locality),
             warnings: Vec::new(),
@@ -221,19 +222,37 @@ impl Control {
         Ok(histograms_view(&entry.record.name, since, &statistics))
     }
 
-    /// For `/metrics`: every disk's name with its size, the bytes of it that this host backs with space, and its cumulative
-    /// state.
-    pub(crate) async fn named_states(&self) -> Result<BTreeMap<String, (u64, u64, DiskState)>, Failure> {
+    /// For `/metrics`: every disk's name with its sizes, and its cumulative state.
+    pub(crate) async fn named_states(&self) -> Result<BTreeMap<String, (DiskSpaces, DiskState)>, Failure> {
         let states = self.disk_states(None).await?;
         let view = self.cluster.view();
         let here = Locals::from([(self.cluster.me, self.local().await?)]);
         let named = states.into_iter().filter_map(|(id, state)| {
             let disk = view.disks.get(&id)?;
-            let allocated = used_bytes_of(disk, &here).iter().sum();
-            Some((disk.record.name.clone(), (disk.record.size, allocated, state)))
+            let snapshots = &disk.record.snapshots.taken;
+            let held = snapshots.iter().map(|one| snapshot_bytes_of(&disk.record, &here, one.number));
+            let spaces = DiskSpaces {
+                size: disk.record.size,
+                allocated: used_bytes_of(disk, &here).iter().sum(),
+                snapshots: snapshots.len(),
+                snapshot_bytes: held.sum(),
+            };
+            Some((disk.record.name.clone(), (spaces, state)))
         });
         Ok(named.collect())
     }
+}
+
+/// How large a disk is, and what of it takes space on this host.
+pub(crate) struct DiskSpaces {
+    /// As guests see it.
+    pub(crate) size: u64,
+    /// Bytes that this host backs with space.
+    pub(crate) allocated: u64,
+    /// Its snapshots.
+    pub(crate) snapshots: usize,
+    /// Bytes on this host that only snapshots hold.
+    pub(crate) snapshot_bytes: u64,
 }
 
 /// Why a disk cannot be used, if so.

@@ -387,7 +387,7 @@ pub async fn end_import(
 /// List the snapshots of a disk, the oldest first.
 #[utoipa::path(get, path = "/api/v1/disks/{name}/snapshots", params(("name" = String, Path)), responses((status = 200, body = Vec<SnapshotView>), (status = "default", body = Failure)))]
 pub async fn snapshots(State(control): Shared, Path(name): Path<String>) -> Answer<Vec<SnapshotView>> {
-    control.snapshots(&name).map(Json)
+    control.snapshots(&name).await.map(Json)
 }
 
 /// Take a snapshot of a disk while guests use it. It is crash-consistent.
@@ -407,7 +407,7 @@ pub async fn snapshot(
     State(control): Shared,
     Path((name, snapshot)): Path<(String, String)>,
 ) -> Answer<SnapshotView> {
-    control.snapshot(&name, &snapshot).map(Json)
+    control.snapshot(&name, &snapshot).await.map(Json)
 }
 
 /// List what differs between a snapshot and an older one, or what it holds, page by page.

@@ -3,6 +3,7 @@
 //! Made anew for every scrape from the engine's own cumulative figures: no second set of counters is kept. The dashboard and
 //! the alerts of `packaging/` rely on the names; `tests/system/monitoring.rs` holds them together.
 
+use crate::control::DiskSpaces;
 use crate::control::{Control, NamedLocal};
 use ::cluster::{Code, Encryption, Holder};
 use api::types::{HealthView, HostSummary, HostView, LimitView, MoveView, RowChecksView};
@@ -163,8 +164,8 @@ async fn collect(control: &Control) -> Result<Snapshot, Failure> {
     for group in &host.groups {
         add_group(&mut snapshot, group);
     }
-    for (name, (size, allocated, state)) in control.named_states().await? {
-        add_disk(&mut snapshot, &name, (size, allocated), &state);
+    for (name, (spaces, state)) in control.named_states().await? {
+        add_disk(&mut snapshot, &name, &spaces, &state);
     }
     add_cluster(&mut snapshot, &control.named_local().await?);
     add_estimate(&mut snapshot, &control.pass_state(PassOrder::Nothing).await?);
@@ -445,11 +446,13 @@ fn add_group(snapshot: &mut Snapshot, group: &api::types::GroupView) {
     }
 }
 
-fn add_disk(snapshot: &mut Snapshot, name: &str, (size, allocated): (u64, u64), state: &engine::DiskState) {
+fn add_disk(snapshot: &mut Snapshot, name: &str, spaces: &DiskSpaces, state: &engine::DiskState) {
     let disk = [("disk", name)];
     for (metric, help, value) in [
-        ("disk_size_bytes", "Size that guests see", size as f64),
-        ("disk_allocated_bytes", "Bytes backed by space on this host", allocated as f64),
+        ("disk_size_bytes", "Size that guests see", spaces.size as f64),
+        ("disk_allocated_bytes", "Bytes backed by space on this host", spaces.allocated as f64),
+        ("disk_snapshots", "Snapshots of the disk", spaces.snapshots as f64),
+        ("disk_snapshot_bytes", "Bytes on this host that only snapshots hold", spaces.snapshot_bytes as f64),
         ("disk_outstanding", "Requests under way", f64::from(state.outstanding)),
         ("disk_clients", "Clients attached", state.clients.len() as f64),
     ] {

@@ -2,7 +2,7 @@
 
 use super::cluster::{Cluster, assert_verified, verified_load};
 use super::host::{Shape, Site};
-use super::tools::{run, text, wait_for};
+use super::tools::{run, said, text, wait_for};
 use base::units::MIB;
 use std::path::Path;
 use std::process::Command;
@@ -58,6 +58,18 @@ fn a_snapshot_reads_as_the_disk_did_whatever_is_written_since() {
         qemu_io("web", &["read -P 6 0 64M"]);
     };
     check();
+    // All that the first of them sees was replaced since; of the second, what came between is its own.
+    let held = wait_for("what snapshots hold is told", 30, || {
+        let listed = site.json(&["disk", "snapshot", "list", "web"]);
+        let held: Vec<u64> =
+            listed.as_array().expect("a list").iter().filter_map(|one| one["bytes"].as_u64()).collect();
+        (held.iter().sum::<u64>() >= 40 * MIB).then_some(held)
+    });
+    assert_eq!(held.len(), 3, "{held:?}");
+    let shown = site.ask(&["disk", "show", "web"]);
+    assert!(shown.contains("3, the newest tuesday"), "{shown}");
+    let metrics = site.metrics();
+    assert!(metrics.contains("drystone_disk_snapshots{disk=\"web\"} 3"), "{metrics}");
     let written =
         Command::new("qemu-io").args(["-f", "raw", "-c", "write 0 4k", &uri("web@monday")]).output();
     assert!(!written.expect("qemu-io runs").status.success(), "a snapshot can only be read");
@@ -120,7 +132,46 @@ fn snapshots_that_are_taken_under_load_read_the_same_from_every_host_whoever_is_
     let copies: Vec<u64> =
         listed.as_array().expect("a list").iter().filter_map(|one| one["copies"].as_u64()).collect();
     assert_eq!(copies, [2, 2, 1], "the third was taken while one copy was away");
+    let health = cluster.json(&hosts[1], &["health"]);
+    assert!(health.to_string().contains("do not have three"), "{health}");
     for (name, before) in ["one", "two", "three"].iter().zip(before.iter().chain([&third])) {
         assert!(read(&hosts[0], name) == *before, "snapshot {name} reads the same when the host is back");
     }
+}
+
+#[test]
+fn a_program_has_the_guest_hold_still_while_a_snapshot_is_taken() {
+    let site = Site::new(&Shape::Two { size_mib: 256 });
+    let server = site.start();
+    site.ask(&["disk", "create", "web", "16MiB"]);
+    let (hook, log) = (site.path("hook"), site.path("hook.log"));
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" >> {}\ntest \"$1 $3\" != 'freeze refused' || exit 3\ntest \"$1 $3\" != 'thaw late'\n",
+        text(&log)
+    );
+    std::fs::write(&hook, script).expect("it can be written");
+    run("chmod", &["+x", text(&hook)]);
+    let take = |name: &str| {
+        let words = ["disk", "snapshot", "create", "web", name, "--freeze-by", text(&hook)];
+        site.cli(&words)
+    };
+    wait_for("the first snapshot is taken", 30, || take("first").status.success().then_some(()));
+    std::fs::remove_file(&log).expect("it is there");
+    let done = take("monday");
+    assert!(done.status.success() && said(&done).contains("frozen by"), "{}", said(&done));
+    let refused = take("refused");
+    assert!(
+        !refused.status.success() && said(&refused).contains("no snapshot was taken"),
+        "{}",
+        said(&refused)
+    );
+    let late = take("late");
+    assert!(!late.status.success() && said(&late).contains("thaw it by hand"), "{}", said(&late));
+    let told = std::fs::read_to_string(&log).expect("it is there");
+    let steps = ["freeze web monday", "thaw web monday", "freeze web refused", "thaw web refused"];
+    let all: Vec<&str> = steps.into_iter().chain(["freeze web late", "thaw web late"]).collect();
+    assert_eq!(told.lines().collect::<Vec<_>>(), all);
+    let listed = site.ask(&["disk", "snapshot", "list", "web"]);
+    assert!(listed.contains("late") && !listed.contains("refused"), "{listed}");
+    server.stop();
 }

@@ -29,6 +29,7 @@ const CHECKS: u64 = 0xc4ec_5000_0000_0001;
 const ZEROES: u64 = 0x02e4_0e5b_0000_0001;
 /// See `SCENES`.
 const SNAPSHOTS: u64 = 0x54a9_5807_0000_0001;
+const SNAPSHOTS_OFTEN: u64 = 0x6f66_7465_6e5f_736e;
 /// See `SCENES`.
 const WATCHERS: u64 = 0x1a57_3042_d500_0000;
 
@@ -123,6 +124,7 @@ impl Features {
         let mut checks = Random::new(seed ^ CHECKS);
         let mut zeroes = Random::new(seed ^ ZEROES);
         let snapshots = Random::new(seed ^ SNAPSHOTS);
+        let mut often = Random::new(seed ^ SNAPSHOTS_OFTEN);
         let features = Features {
             scene,
             stand_ins,
@@ -140,7 +142,7 @@ impl Features {
             disagreements: checks.below(4),
             moving: if moving.chance(1, 5) { moving.range(50..1500) } else { 0 },
             zeroes: zeroes.chance(1, 4),
-            snapshots: 0,
+            snapshots: if often.chance(1, 3) { often.range(500..6000) } else { 0 },
         };
         let streams = Streams {
             scenes,
