@@ -229,6 +229,23 @@ fn a_part_that_no_snapshot_sees_gets_an_extent_of_its_own_when_it_is_written_as_
     assert_eq!((stage.read(5, 1, 0), stage.read(5, 1, 2)), (Ok(vec![0xa5]), Ok(vec![0xf0])));
 }
 
+/// Destaging waited for a page while a chunk was made, and what it waited for was forgotten only after the next look at the device: another chunk
+/// took an extent that was promised to frames.
+#[test]
+fn a_visit_that_waited_for_a_page_has_one_chunk_made_and_not_two() {
+    let mut stage = Stage::new();
+    stage.write(0, 4, 0xa0);
+    stage.snapshot(1);
+    stage.write(0, 1, 0xb0);
+    let (_, sequence) = stage.next();
+    stage.bench.decide(sequence, stage.component, id(1, sequence), 1);
+    let Bench { format, devices, .. } = stage.bench;
+    let (mut bench, out) = Bench::begin(format, devices, Settings::default(), (BTreeSet::new(), false));
+    bench.group.drain();
+    bench.settle(out);
+    assert_eq!(bench.group.chunks(1).len(), 1);
+}
+
 /// What a lost page told was forgotten with the start after the next: its part was taken for a hole.
 #[test]
 fn what_a_lost_page_told_is_damaged_and_never_a_hole() {
