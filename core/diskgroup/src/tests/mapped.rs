@@ -246,6 +246,21 @@ fn a_visit_that_waited_for_a_page_has_one_chunk_made_and_not_two() {
     assert_eq!(bench.group.chunks(1).len(), 1);
 }
 
+/// A part in an extent of its own has what came behind a snapshot that is being deleted in a segment of its own, which no visit of the round took: the log
+/// let go of it.
+#[test]
+fn what_came_behind_a_snapshot_that_is_being_deleted_is_destaged_with_what_came_before_it() {
+    let mut stage = Stage::new();
+    stage.write(0, 1, 0xa0);
+    stage.snapshot(1);
+    stage.drop_snapshot(1);
+    stage.write(1, 1, 0xb0);
+    let mut stage = stage.restart();
+    stage.drain();
+    let mut stage = stage.restart();
+    assert_eq!(stage.read(0, 2, 0), Ok(vec![0xa0, 0xb0]));
+}
+
 /// What a lost page told was forgotten with the start after the next: its part was taken for a hole.
 #[test]
 fn what_a_lost_page_told_is_damaged_and_never_a_hole() {
