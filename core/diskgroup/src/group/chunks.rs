@@ -35,7 +35,8 @@ impl Group {
             let lists = self.lists_due_on(index);
             // Whoever waits for a page was promised it, so an extent is spoken for as long as the free pages are fewer than the promised ones.
             // A visit that waited may have its page by now: another chunk would take an extent that frames were promised.
-            let is_needed = (self.pages_short.contains(&index) || lists > 0) && promised + lists > u64::from(free);
+            let is_needed =
+                (self.pages_short.contains(&index) || lists > 0) && promised + lists > u64::from(free);
             let is_in_use = promised > 0 || member.table.chunk_count() > 0;
             // What is kept in reserve takes no space that others may need: more is promised than is ever needed, so that promises alone make
             // no chunk.
