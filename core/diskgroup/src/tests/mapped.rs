@@ -283,6 +283,27 @@ fn what_a_lost_page_told_is_damaged_and_never_a_hole() {
     assert!(!stage.bench.events.iter().any(|event| matches!(event, Event::OpenFailed(_))));
 }
 
+/// The page was lost that told what a snapshot sees of a part: its part was not taken back, and what the rollback made void was served.
+#[test]
+fn a_rollback_beside_a_lost_page_serves_nothing_that_it_made_void() {
+    let mut stage = Stage::new();
+    stage.write(0, 4, 0xa0);
+    stage.snapshot(1);
+    stage.write(0, 1, 0xb0);
+    stage.drain();
+    let pages = stage.bench.devices[1].chunks_exact_mut(BLOCK_SIZE as usize);
+    pages.filter(|page| page[..4] == *b"DPGE" && page[36] == 5).for_each(|page| page[2000] ^= 1);
+    let mut stage = stage.restart();
+    assert_eq!(stage.read(0, 1, 0), Ok(vec![0xb0]));
+    assert_eq!(stage.roll_back(1), Ok(()));
+    for _ in 0..2 {
+        assert_eq!(stage.read(0, 1, 0), Err(GroupError::Damaged));
+        assert_eq!(stage.read(1, 3, 0), Ok(vec![0xa0; 3]));
+        stage.drain();
+        stage = stage.restart();
+    }
+}
+
 #[test]
 fn without_its_rule_a_lost_page_is_forgotten() {
     if !cfg!(feature = "mutants") {
