@@ -47,8 +47,22 @@ impl Components {
     pub(crate) fn remove(&mut self, key: u32) -> Component {
         let component = self.list.remove(key as usize);
         self.window_entries -= component.window().undecided();
-        self.keys.remove(&component.record.id);
+        if self.keys.get(&component.record.id) == Some(&key) {
+            self.keys.remove(&component.record.id);
+        }
         component
+    }
+
+    /// In recovery: a component is not found by its id for now, and what its window has is void.
+    pub(crate) fn set_aside(&mut self, key: u32) {
+        let component = &mut self.list[key as usize];
+        self.window_entries -= component.take_window().undecided();
+        self.keys.remove(&component.record.id);
+    }
+
+    /// In recovery: a component that was set aside is found again.
+    pub(crate) fn put_back(&mut self, key: u32) {
+        self.keys.insert(self.list[key as usize].record.id, key);
     }
 
     pub(crate) fn get(&self, key: u32) -> Option<&Component> {

@@ -372,6 +372,7 @@ impl Index {
             }
             None => raised.push(Raised { region, id, position }),
         }
+        self.promise(key);
     }
 
     /// The extents of a device of which the log has anything older than `boundary`, in the order of addresses.

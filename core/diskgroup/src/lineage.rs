@@ -184,6 +184,11 @@ impl Lineage {
         self.is_rollback_coming = false;
     }
 
+    /// Another part is to be taken back: what tells whether it must be is lost.
+    pub(crate) fn add_due(&mut self, part: u32) {
+        self.due.insert(part);
+    }
+
     /// A part is taken back.
     pub(crate) fn part_is_back(&mut self, part: u32) {
         self.due.remove(&part);

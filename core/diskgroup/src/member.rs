@@ -1,7 +1,7 @@
 //! One device of a group: whether it can be used, its extents and who owns them.
 
 use crate::effort::Meter;
-use crate::format::page::{CHUNK, Descriptor};
+use crate::format::page::{CHUNK, Descriptor, PAGES_PER_CHUNK};
 use crate::format::superblock::{Geometry, Superblock};
 use crate::log::BatchStart;
 use crate::pools::{Frame, Pools};
@@ -227,6 +227,11 @@ impl Member {
             self.table.add_chunk(number, extent);
         }
         Ok(())
+    }
+
+    /// Free pages of chunks, those of the chunk that is being made among them: promised pages need no other extent.
+    pub(crate) fn pages_had(&self) -> u32 {
+        self.table.free_page_count() + if self.chunk.is_some() { PAGES_PER_CHUNK } else { 0 }
     }
 
     /// The unit of the device at which a frame begins.

@@ -79,7 +79,7 @@ impl Pools {
         self.pools.contains_key(&extent)
     }
 
-    /// Extents that so many promised frames and pages may need, where so many pages of chunks are free.
+    /// Extents that so many promised frames and pages may need, where chunks have so many free pages.
     pub(crate) fn extents_wanted(&self, (frames, pages): (u64, u64), free_pages: u32) -> u32 {
         let frames = frames.saturating_sub(self.free);
         let pages = pages.saturating_sub(u64::from(free_pages));

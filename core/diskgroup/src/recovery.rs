@@ -14,6 +14,26 @@ pub(crate) struct Batch {
     pub(crate) start: BatchStart,
     pub(crate) header: BatchHeader,
     pub(crate) records: Vec<Record>,
+    /// Which of its header and the copy of that verify.
+    pub(crate) told: Told,
+}
+
+/// Where what a header says stands whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// In the header and its copy, or there is to be no copy.
+    Twice,
+    ByHeader,
+    ByCopy,
+}
+
+/// What is to be written at the end of the log.
+#[derive(Debug)]
+pub(crate) enum Mend {
+    /// One block, so that no header begins there.
+    Erase,
+    /// The header of the last batch, or its copy.
+    Header(Vec<u8>),
 }
 
 /// What recovery is doing.
@@ -33,6 +53,8 @@ pub(crate) enum Stage {
     Beyond { position: u64, end: u64 },
     /// Reads the copy of the header at `position`; looks on up to `end` if it does not verify.
     HeaderCopy { position: u64, end: u64 },
+    /// Writes over blocks at the end of the log.
+    MendLog,
     /// Writes the anchor over a copy that is older or cannot be read.
     MendAnchor,
 }
@@ -57,10 +79,16 @@ pub(crate) struct Recovery {
     chunk_suspects: Vec<(u8, u32, Option<PageContent>)>,
     /// Where batches start that are torn.
     torn: Vec<u64>,
+    /// What is to be written to the end of the log before the group opens: positions, and what goes there.
+    mends: Vec<(u64, Mend)>,
     /// Pages of which a checkpoint that did not end wrote the next version, and whose version that counts does not verify.
     damaged: Vec<(u8, u32)>,
     /// By component and part: up to where in the log its map page contains all of it.
     maps: FxHashMap<(ComponentId, u32), u64>,
+    /// Components that pages tell of, and that older records of the log know nothing of.
+    aside: Vec<u32>,
+    /// Components that the log says to be gone, each with the position of that record.
+    gone: FxHashMap<ComponentId, u64>,
     /// Versions of pages (member, page, version) that the log says were about to be written.
     intents: FxHashSet<(u8, u32, u64)>,
 }
@@ -131,6 +159,27 @@ impl Recovery {
         self.maps.get(&(component, part)).copied()
     }
 
+    /// A component is set aside.
+    pub(crate) fn set_aside(&mut self, key: u32) {
+        self.aside.push(key);
+    }
+
+    /// Takes one of those that are set aside back.
+    pub(crate) fn take_aside(&mut self, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        let at = self.aside.iter().position(|key| is_it(*key))?;
+        Some(self.aside.remove(at))
+    }
+
+    /// A record at that position of the log says that a component is gone.
+    pub(crate) fn note_gone(&mut self, component: ComponentId, position: u64) {
+        self.gone.insert(component, position);
+    }
+
+    /// Where the log says that a component is gone, if it does.
+    pub(crate) fn gone_at(&self, component: ComponentId) -> Option<u64> {
+        self.gone.get(&component).copied()
+    }
+
     /// A member is out of service: nothing is said of its pages.
     pub(crate) fn forget_suspects(&mut self, member: u8) {
         self.damaged.retain(|(of, _)| *of != member);
@@ -162,6 +211,7 @@ impl Recovery {
     pub(crate) fn found(&mut self, batch: Batch) -> Option<Batch> {
         self.number += 1;
         self.doubt = Doubt::after(&batch.header);
+        self.mends.clear();
         self.last.replace(batch)
     }
 
@@ -187,6 +237,16 @@ impl Recovery {
     /// Whether a torn batch starts there.
     pub(crate) fn is_torn(&self, position: u64) -> bool {
         self.torn.contains(&position)
+    }
+
+    /// Something is to be written at that position of the log before the group opens.
+    pub(crate) fn note_mend(&mut self, position: u64, mend: Mend) {
+        self.mends.push((position, mend));
+    }
+
+    /// What is to be written next.
+    pub(crate) fn next_mend(&mut self) -> Option<(u64, Mend)> {
+        self.mends.pop()
     }
 
     /// The data of the last batch are to have these checksums.

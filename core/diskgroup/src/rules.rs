@@ -13,6 +13,8 @@ pub enum Rule {
     VerifyChecksums,
     /// Recovery drops the last batch if its data do not verify (`docs/formats/disk-group.md`, "Opening").
     DropTornBatch,
+    /// A component that pages tell of outlasts older records that give its slot to others (note 0044).
+    KeepNewerComponent,
     /// Recovery replays trims (`docs/formats/disk-group.md`, "Opening").
     ReplayTrims,
     /// A page that does not verify counts as torn only if the log holds the intent for that version (note 0001).
@@ -53,6 +55,11 @@ pub enum Rule {
     ReadHeaderCopy,
     /// A block that cannot be read where the next batch would begin is not taken for the end of the log without proof (note 0025).
     ProveUnreadableEnd,
+    /// A start writes over what is left of a batch that it does not count, before another one gets its number
+    /// (`docs/formats/disk-group.md`, "Opening").
+    EraseRemains,
+    /// A start writes the header of the last batch and its copy again, if not both of them verify (`docs/formats/disk-group.md`, "Opening").
+    MendLastHeader,
     /// Scrubbing judges only extents that did not change while it read and verified them (`group/scrub.rs`).
     JudgeOnlyUnchanged,
     /// A device leaves only once no record on its way to the log names it (note 0026).
@@ -95,7 +102,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 44] = [
+    pub const ALL: [Rule; 47] = [
         Rule::AcknowledgeOnlyStable,
         Rule::FreeLogAfterDescriptors,
         Rule::FlushBeforePages,
@@ -121,6 +128,9 @@ impl Rule {
         Rule::KeepLostSlot,
         Rule::ReadHeaderCopy,
         Rule::ProveUnreadableEnd,
+        Rule::EraseRemains,
+        Rule::KeepNewerComponent,
+        Rule::MendLastHeader,
         Rule::JudgeOnlyUnchanged,
         Rule::LeaveAfterLastRecord,
         Rule::FoldInOneBatch,

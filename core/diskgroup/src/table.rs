@@ -150,6 +150,15 @@ impl Table {
         self.versions[page as usize] += 1;
     }
 
+    /// The same of a page of whose two copies the other one is newer and of a checkpoint that did not end: the next version goes over that one, or it
+    /// would count with the stamp of a later checkpoint. The page of a lost slot is written, too, and stays damaged by that.
+    pub(crate) fn replace_unfinished(&mut self, page: u32) {
+        self.versions[page as usize] -= 1;
+        if self.lost_slots.contains(&page) {
+            self.mark_dirty(page);
+        }
+    }
+
     /// The descriptor, if its page is in memory. A page never written is free in all its descriptors, without a read.
     pub(crate) fn descriptor(&mut self, extent: u32) -> Option<&mut Descriptor> {
         let (page, index) = self.page_of(extent);

@@ -102,15 +102,27 @@ impl Bench {
         format: u32,
         devices: [Vec<u8>; 2],
         settings: Settings,
-        (bad, holds_computing): (BTreeSet<(u8, u64)>, bool),
+        bad_and_held: (BTreeSet<(u8, u64)>, bool),
     ) -> Bench {
+        let (mut bench, out) = Bench::begin(format, devices, settings, bad_and_held);
+        bench.settle(out);
+        bench
+    }
+
+    /// A group that begins to open, with what it asks for first.
+    fn begin(
+        format: u32,
+        devices: [Vec<u8>; 2],
+        settings: Settings,
+        (bad, holds_computing): (BTreeSet<(u8, u64)>, bool),
+    ) -> (Bench, Vec<Output>) {
         let pool = Pool::new(64 << 20);
         let mut out = Vec::new();
         let superblocks = vec![superblock_of(0, format), superblock_of(1, format)];
         let group = Group::open(superblocks, settings, pool.clone(), Instant(1), &mut out);
         let (held, events, done) = (Vec::new(), Vec::new(), BTreeMap::new());
         let computing = Vec::new();
-        let mut bench = Bench {
+        let bench = Bench {
             format,
             group,
             pool,
@@ -123,8 +135,7 @@ impl Bench {
             events,
             done,
         };
-        bench.settle(out);
-        bench
+        (bench, out)
     }
 
     /// The process ends, and begins again with what the devices hold.

@@ -15,6 +15,9 @@ impl World {
             return; // Nobody knows which extents hold pages.
         }
         let place = self.bad_sectors.below(self.devices.len() as u64) as usize;
+        if !may_hit_pages && self.away_members >> place & 1 == 1 {
+            return; // Nor of a device that is away.
+        }
         let geometry = self.superblocks[place].geometry;
         let extents = geometry.extents.offset..geometry.extents.end();
         let chunks = self.group.as_ref().map(|group| group.chunks(place as u8)).unwrap_or_default();

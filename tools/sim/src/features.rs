@@ -17,6 +17,8 @@ const BAD_SECTORS: u64 = 0x0bad_5ec7_0000;
 const HOLDING: u64 = 0x0401_d1e5_0000;
 /// See `HELD_BACK`.
 const SNAPSHOTS: u64 = 0x54a9_5807_0000;
+/// Whether components have snapshots: apart from what becomes of them, so that scenarios that were pinned before seeds drew it stay what they are.
+const WITH_SNAPSHOTS: u64 = 0x54a9_58d4_0000;
 /// See `HELD_BACK`.
 const ZEROES: u64 = 0x02e4_0e5b_0000;
 /// See `HELD_BACK`.
@@ -73,8 +75,6 @@ impl Features {
         let mut holding = Random::new(seed ^ HOLDING);
         let snapshots = Random::new(seed ^ SNAPSHOTS);
         let mut restless = Random::new(seed ^ RESTLESS);
-        // For when seeds draw it: the scenarios that are pinned must not be others then.
-        restless.chance(1, 8);
         let mut zeroes = Random::new(seed ^ ZEROES);
         let features = Features {
             held_back: Random::new(seed ^ HELD_BACK).chance(1, 4),
@@ -83,11 +83,9 @@ impl Features {
             renewals: true,
             busy,
             holding: holding.chance(1, HOLDING_SEEDS),
-            // By name alone, until all that it meets with the other features is understood.
-            snapshots: false,
+            snapshots: Random::new(seed ^ WITH_SNAPSHOTS).chance(1, 3),
             zeroes: zeroes.chance(1, 4),
-            // Likewise: bad sectors beside so many crashes may leave nobody to tell where the log ends.
-            restless: false,
+            restless: restless.chance(1, 3),
         };
         let renewals = Random::new(seed ^ RENEWALS);
         (features, Streams { bad_sectors, renewals, computing, holding, snapshots, zeroes, restless })

@@ -102,6 +102,7 @@ pub(crate) enum OnSnapshot {
     /// A rollback, with the blocks that it changes.
     RollBack {
         component: u32,
+        number: u32,
         keys: Vec<Key>,
     },
 }
@@ -241,7 +242,7 @@ impl World {
         let id = self.next_id();
         self.ledger.begin_mark(self.components[&component].id, id);
         let (keys, tag) = (changes.into_iter().map(|(key, _)| key).collect(), tag_of(id));
-        let operation = Operation::OnSnapshot(OnSnapshot::RollBack { component, keys }, Some(id));
+        let operation = Operation::OnSnapshot(OnSnapshot::RollBack { component, number, keys }, Some(id));
         self.submit(operation, |op| Input::Rollback { op, component: key, number, id, tag });
         true
     }
@@ -355,9 +356,15 @@ impl World {
         let group = self.group.as_ref().expect("a group is open");
         let is_rolling_back = key.is_some_and(|key| group.is_rolling_back(key));
         match (operation, error) {
-            (OnSnapshot::RollBack { keys, .. }, error) if error != GroupError::DeviceLost => {
+            (OnSnapshot::RollBack { keys, number, .. }, error) if error != GroupError::DeviceLost => {
                 keys.iter().for_each(|key| self.model.refuse(*key));
-                if error != GroupError::SnapshotRefused || !is_rolling_back {
+                let is_fair = match error {
+                    GroupError::SnapshotRefused => is_rolling_back,
+                    // It was deleted while the rollback waited for its place in the log.
+                    GroupError::NoSnapshot => is_gone(number),
+                    _ => false,
+                };
+                if !is_fair {
                     self.check_error(component, error);
                 }
             }

@@ -156,10 +156,12 @@ pub struct World {
 }
 
 impl World {
-    /// The world of `seed`, with the features that it draws; where it crashes at a step of all in turn, without bad sectors.
+    /// The world of `seed`, with the features that it draws; where it crashes at a step of all in turn, without bad sectors and other crashes.
     pub fn new(seed: u64, removed: Option<Rule>, crash_at: Option<u64>) -> World {
         let drawn = Features::drawn(seed);
-        let features = Features { bad_sectors: drawn.bad_sectors && crash_at.is_none(), ..drawn };
+        let is_random = crash_at.is_none();
+        let (bad_sectors, restless) = (drawn.bad_sectors && is_random, drawn.restless && is_random);
+        let features = Features { bad_sectors, restless, ..drawn };
         World::with_features(seed, features, removed, crash_at)
     }
 

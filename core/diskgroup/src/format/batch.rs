@@ -741,6 +741,20 @@ impl BatchHeader {
         self.records(bytes)
     }
 
+    /// Whether header and copy are whole (`bytes` are all blocks of both), or there is to be no copy.
+    pub fn is_told_twice(&self, bytes: &[u8]) -> bool {
+        checksum::is_sealed(bytes, SEAL_AT)
+    }
+
+    /// The header's blocks, with these records, as they were written.
+    pub fn encode_records(&self, records: &[Record]) -> Vec<u8> {
+        let mut w = Writer::with_capacity(self.record_bytes as usize);
+        records.iter().for_each(|record| record.encode(&mut w));
+        let mut bytes = vec![0; self.header_blocks as usize * BLOCK_SIZE as usize];
+        self.encode(w.as_bytes(), &mut bytes);
+        bytes
+    }
+
     /// Verifies the header's copy (`bytes` are all its blocks) and reads the records.
     ///
     /// # Errors

@@ -9,7 +9,8 @@ use crate::format::batch::{BatchHeader, HEADER_BLOCKS_MAX};
 use crate::io::{OpenError, Output};
 use crate::limits;
 use crate::log::BatchStart;
-use crate::recovery::{Batch, Stage};
+use crate::recovery::{Batch, Mend, Stage, Told};
+use crate::requests::Purpose;
 use crate::rules::Rule;
 use crate::unreadable::BadBlocks;
 use base::Buffer;
@@ -29,7 +30,7 @@ impl Group {
         if position >= end {
             return match self.recovery().is_doubtful() && self.rules.hold(Rule::ProveUnreadableEnd) {
                 true => self.log_damaged(out),
-                false => self.mend_anchor(out),
+                false => self.mend_log(out),
             };
         }
         let to_wrap = self.log.blocks() - position % self.log.blocks();
@@ -67,11 +68,55 @@ impl Group {
             {
                 return self.log_damaged(out);
             }
-            if copy.is_some_and(|copy| copy.copy_position() == position && self.is_missing(&copy)) {
+            let is_here =
+                |header: &BatchHeader, stands_at: u64| header.number == missing && stands_at == position;
+            let copy = copy.filter(|copy| is_here(copy, copy.copy_position()));
+            let is_left = copy.is_some() || header.is_some_and(|header| is_here(&header, header.position));
+            if is_left && self.rules.hold(Rule::EraseRemains) {
+                self.recovery().note_mend(position, Mend::Erase);
+            }
+            if copy.is_some_and(|copy| self.is_missing(&copy)) {
                 return self.read_header_copy(position, end, out);
             }
         }
         self.read_beyond(start + buffer.len() as u64 / BLOCK_SIZE, end, out);
+    }
+
+    /// The end of the log is known. Puts it right, one write after the other, before the group opens.
+    ///
+    /// What is left of a batch that does not count is written over: the next batch gets its number and its place, so power that fails amid that
+    /// batch could complete the former one, sector by sector, and what this start takes for never written would count with the next start.
+    ///
+    /// Of the last batch that counts, the one of header and copy that power tore is written again (`mend_last`).
+    pub(super) fn mend_log(&mut self, out: &mut Vec<Output>) {
+        let Some((position, mend)) = self.recovery().next_mend() else { return self.mend_anchor(out) };
+        let bytes = match mend {
+            // Zeroes could complete a header, too: most of its sectors are zeroes.
+            Mend::Erase => vec![0xff; BLOCK_SIZE as usize],
+            Mend::Header(bytes) => bytes,
+        };
+        let mut buffer = self.own_pool.take(bytes.len()).expect("recovery uses one buffer at a time");
+        buffer.bytes_mut().copy_from_slice(&bytes);
+        self.recovery().begin(Stage::MendLog);
+        let io = self.issue(0, Purpose::Recovery { buffer: buffer.clone() });
+        let (offset, buffers) = (self.log_offset(position), smallvec::smallvec![buffer]);
+        out.push(Output::Write { io, member: 0, offset, buffers, stable: true, gentle: false });
+    }
+
+    /// The last batch counts. If power tore its header or the copy, that is to be written again: from now on it is not the last, and a single sector that
+    /// cannot be read later would take acknowledged writes away. The one that is whole is not touched.
+    pub(super) fn mend_last(&mut self, last: &Batch) {
+        if last.told == Told::Twice || !self.rules.hold(Rule::MendLastHeader) {
+            return;
+        }
+        let header = &last.header;
+        let mut bytes = header.encode_records(&last.records);
+        let copy = bytes.split_off((header.copy_position() - header.position) as usize * BLOCK_SIZE as usize);
+        match last.told {
+            Told::Twice => {}
+            Told::ByHeader => self.recovery().note_mend(header.copy_position(), Mend::Header(copy)),
+            Told::ByCopy => self.recovery().note_mend(header.position, Mend::Header(bytes)),
+        }
     }
 
     /// Whether the header is that of the batch which is looked for, at the position that it would have.
@@ -110,7 +155,7 @@ impl Group {
         match found {
             Some((header, records)) if records.iter().all(|record| self.is_plausible(record)) => {
                 let start = BatchStart { position: header.position, number: header.number };
-                let next = self.take_batch(Batch { start, header, records });
+                let next = self.take_batch(Batch { start, header, records, told: Told::ByCopy });
                 self.read_log(next, out);
             }
             // Torn, as its batch then is: or a block of it cannot be read, which is noted on the way.

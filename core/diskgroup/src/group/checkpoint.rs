@@ -164,6 +164,9 @@ impl Group {
         let stamp = if self.log.format() > FORMAT_PLAIN { self.checkpoint.stamp() } else { 0 };
         let bytes = Page { device: member.id, number: page, version, stamp, content }.encode();
         buffer.bytes_mut().copy_from_slice(&bytes);
+        if member.table.is_lost_slot(page) {
+            buffer.bytes_mut()[PAGE_SIZE - 1] ^= 0xff; // Its checksum does not match.
+        }
         let offset = member.page_offset(page, version & 1).expect("a page that is written has its extent");
         self.counters.pages_written += 1;
         let io = self.issue(index, Purpose::PageWrite { member: index, page });

@@ -32,10 +32,14 @@ impl Group {
             let member = &self.members[index];
             let (_, promised) = self.index.promised(index);
             let free = member.table.free_page_count();
-            let is_needed = self.pages_short.contains(&index) || self.lists_due_on(index) > 0;
+            let lists = self.lists_due_on(index);
+            // Whoever waits for a page was promised it, so an extent is spoken for as long as the free pages are fewer than the promised ones.
+            // A visit that waited may have its page by now: another chunk would take an extent that frames were promised.
+            let is_needed =
+                (self.pages_short.contains(&index) || lists > 0) && promised + lists > u64::from(free);
             let is_in_use = promised > 0 || member.table.chunk_count() > 0;
-            // Who waits for a page was promised it. What is kept in reserve takes no space that others may need: more is promised than is
-            // ever needed, so that promises alone make no chunk.
+            // What is kept in reserve takes no space that others may need: more is promised than is ever needed, so that promises alone make
+            // no chunk.
             self.refresh_space(index);
             let is_low = is_in_use && promised.max(u64::from(PAGES_SPARE)) > u64::from(free);
             let is_spare = is_low || self.page_seekers.contains(&index);

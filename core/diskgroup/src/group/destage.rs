@@ -403,7 +403,8 @@ impl Group {
         let Some((component, part)) = part.filter(is_there) else { return };
         let Some(boundary) = self.destaging.boundary() else { return };
         let Some(dirty) = self.index.of(component, part) else { return };
-        let is_due = dirty.is_mapped() && dirty.oldest().is_some_and(|oldest| oldest < boundary);
+        // A part in an extent of its own has segments, too, where a snapshot is being deleted.
+        let is_due = dirty.oldest().is_some_and(|oldest| oldest < boundary);
         if is_due && !dirty.is_destaging() {
             self.destaging.visit_again(match dirty.location() {
                 location if location.is_placed() => Due::Extent(location),

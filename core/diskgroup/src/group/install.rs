@@ -57,11 +57,15 @@ impl Group {
             Record::Direct { .. } => self.install_direct(record, batch_position),
             Record::Free { component, part, location, id, .. } => {
                 self.disown(*location, batch_position);
-                self.void_unplaced(*component, *part);
+                if !self.is_contained(*component, *part, batch_position) {
+                    self.void_unplaced(*component, *part);
+                }
                 self.note_hole(*component, *part, *id);
             }
             Record::Component { member, slot, record } => self.install_component(*member, *slot, record),
-            Record::ComponentGone { member, slot } => self.install_component_gone(*member, *slot),
+            Record::ComponentGone { member, slot } => {
+                self.install_component_gone(*member, *slot, batch_position);
+            }
             Record::Watermark { component, id, from_epoch, .. } => {
                 self.install_watermark(*component, *id, *from_epoch);
             }
@@ -192,9 +196,11 @@ impl Group {
     fn install_component(&mut self, member: u8, slot: u32, record: &ComponentRecord) {
         self.members[member].table.mark_dirty(slot);
         let holder = self.members[member].table.component_in(slot);
-        if let Some(key) = holder
-            && self.components[key].record.id == record.id
-        {
+        if let Some(key) = holder.filter(|key| self.components[*key].record.id != record.id) {
+            self.leave_slot(key);
+        }
+        let holder = self.members[member].table.component_in(slot);
+        if let Some(key) = holder.or_else(|| self.return_to_slot((member, slot), record.id)) {
             let mut record = record.clone();
             let before = &self.components[key].record;
             // A change made beside a promise, or replayed over a later page, must not take either back.
@@ -210,16 +216,16 @@ impl Group {
             }
             return;
         }
-        if let Some(key) = holder {
-            self.remove_component(key);
-        }
         self.insert_component(Component::new(record.clone(), (member, slot), Vec::new(), Stability::Stable));
     }
 
-    fn install_component_gone(&mut self, member: u8, slot: u32) {
+    fn install_component_gone(&mut self, member: u8, slot: u32, position: u64) {
         self.members[member].table.mark_dirty(slot);
         if let Some(key) = self.members[member].table.component_in(slot) {
-            self.remove_component(key);
+            if let Phase::Opening(recovery) = &mut self.phase {
+                recovery.note_gone(self.components[key].record.id, position);
+            }
+            self.leave_slot(key);
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::io::{ComponentKey, GroupError, Op, Output};
 use crate::part_map::Placement;
 use crate::rules::Rule;
 use base::units::EXTENT_SIZE;
-use base::{DeviceId, WriteId};
+use base::{ComponentId, DeviceId, WriteId};
 
 /// A deletion keeps so many records of freed extents under way.
 const DELETE_FREES_MAX: u32 = 64;
@@ -39,7 +39,59 @@ impl Group {
         component.lineage.take_pages().into_iter().for_each(|page| member.table.give_page_back(page));
         member.space.reserve(component.reserved_extents(), 0);
         member.component_count -= 1;
-        member.table.set_component(component.slot, None);
+        if member.table.component_in(component.slot) == Some(key) {
+            member.table.set_component(component.slot, None);
+        }
+    }
+
+    /// A record gives the slot of a component to another one, or to nobody. While the log is read, that may be a record from before the component
+    /// was made: its slot's page is newer. The record of its making follows then, and what the component's other pages told is needed, for they contain
+    /// what the log says of it: it is set aside with them. One without such pages is made anew by its records.
+    pub(super) fn leave_slot(&mut self, key: u32) {
+        let component = &self.components[key];
+        let (member, slot) = (component.member, component.slot);
+        let has_lineage =
+            !component.lineage.list_pages.is_empty() || component.lineage.deltas().next().is_some();
+        // Extents get their parts when the log is read.
+        let has_pages = has_lineage || self.index.first_placed(key, 0..u32::MAX).is_some();
+        let Phase::Opening(recovery) = &mut self.phase else { return self.remove_component(key) };
+        if !has_pages || !self.rules.hold(Rule::KeepNewerComponent) {
+            return self.remove_component(key);
+        }
+        recovery.set_aside(key);
+        self.held.drop_component(key);
+        for part in self.index.unplaced_of(member, key) {
+            self.index.drop_unplaced(key, part);
+        }
+        self.components.set_aside(key);
+        self.members[member].table.set_component(slot, None);
+    }
+
+    /// The component with that id, if it was set aside: the record of its making is found.
+    pub(super) fn return_to_slot(&mut self, (member, slot): (u8, u32), id: ComponentId) -> Option<u32> {
+        let Phase::Opening(recovery) = &mut self.phase else { return None };
+        let components = &self.components;
+        let is_it = |key: u32| {
+            let component = &components[key];
+            (component.record.id, component.member, component.slot) == (id, member, slot)
+        };
+        let key = recovery.take_aside(is_it)?;
+        self.components.put_back(key);
+        self.members[member].table.set_component(slot, Some(key));
+        Some(key)
+    }
+
+    /// The log is read, and has not told of the making of components that were set aside: they are gone, with their pages.
+    pub(super) fn drop_aside(&mut self) {
+        while let Some(key) = self.recovery().take_aside(|_| true) {
+            while let Some((part, placement)) = self.index.first_placed(key, 0..u32::MAX) {
+                if let Placement::Page(page) = placement {
+                    self.members[self.components[key].member].table.give_page_back(page);
+                }
+                self.index.drop_page(key, part);
+            }
+            self.remove_component(key);
+        }
     }
 
     pub(super) fn create(

@@ -61,7 +61,7 @@ impl Group {
         let (frames, pages) = self.index.promised(index);
         let lists = self.lists_due_on(index);
         let member = &mut self.members[index];
-        let wanted = member.pools.extents_wanted((frames, pages + lists), member.table.free_page_count());
+        let wanted = member.pools.extents_wanted((frames, pages + lists), member.pages_had());
         member.space.set_spoken_for(wanted);
     }
 
@@ -92,7 +92,7 @@ impl Group {
         let (now_frames, now_pages) = self.index.promised(index);
         let member = &self.members[index];
         let needed = (now_frames + frames, now_pages + pages);
-        let wanted = member.pools.extents_wanted(needed, member.table.free_page_count());
+        let wanted = member.pools.extents_wanted(needed, member.pages_had());
         let more = u64::from(wanted.saturating_sub(member.space.spoken_for()));
         member.space.covers(wanted) && (more == 0 || member.space.unreserved() + set_aside >= more)
     }

@@ -24,7 +24,7 @@ use crate::limits;
 use crate::log::BatchStart;
 use crate::member::Owner;
 use crate::pools::Frame;
-use crate::recovery::{Batch, Recovery, Stage};
+use crate::recovery::{Batch, Recovery, Stage, Told};
 use crate::requests::Purpose;
 use crate::rules::Rule;
 use crate::table::Content;
@@ -64,7 +64,7 @@ impl Group {
             Ok(bad) => bad,
             Err(why) if member == 0 => {
                 let error = match self.recovery().stage() {
-                    Stage::MendAnchor => OpenError::Write { member, why },
+                    Stage::MendAnchor | Stage::MendLog => OpenError::Write { member, why },
                     _ => OpenError::Read { member, why },
                 };
                 return self.open_failed(error, out);
@@ -82,6 +82,7 @@ impl Group {
             Stage::Verifying { .. } => unreachable!("nothing is read while checksums are computed"),
             Stage::Beyond { position, end } => self.recover_beyond(position, end, (buffer, &bad), out),
             Stage::HeaderCopy { position, end } => self.recover_header_copy(position, end, buffer, out),
+            Stage::MendLog => self.mend_log(out),
             Stage::MendAnchor => self.finish_recovery(out),
         }
     }
@@ -425,7 +426,9 @@ impl Group {
         };
         match header.decode_records(bytes) {
             Ok(records) if records.iter().all(|record| self.is_plausible(record)) => {
-                Found::Batch(Batch { start: BatchStart { position, number: header.number }, header, records })
+                let start = BatchStart { position, number: header.number };
+                let told = if header.is_told_twice(bytes) { Told::Twice } else { Told::ByHeader };
+                Found::Batch(Batch { start, header, records, told })
             }
             Ok(_) | Err(_) => Found::Nothing,
         }
@@ -578,6 +581,7 @@ impl Group {
 
     fn keep_last(&mut self, out: &mut Vec<Output>) {
         if let Some(last) = self.recovery().take_last() {
+            self.mend_last(&last);
             self.replay(last);
         }
         self.look_beyond(out);
@@ -600,6 +604,7 @@ impl Group {
 
     /// All is read: pages that are damaged are told from torn ones, the maps are built.
     fn finish_recovery(&mut self, out: &mut Vec<Output>) {
+        self.drop_aside();
         let recovery = std::mem::take(self.recovery());
         for &(member, page) in recovery.suspects() {
             // Torn only if the intent is for the very version that would follow the valid copy: else it is that copy's
@@ -614,10 +619,11 @@ impl Group {
         }
         for &(member, page) in recovery.damaged() {
             self.lose_page(member, page, out);
+            self.members[member].table.replace_unfinished(page);
         }
         for index in 0..self.members.len() {
             if self.members[index].is_in_service()
-                && let Err(what) = self.build_maps(index)
+                && let Err(what) = self.build_maps(index, &recovery)
             {
                 return self.open_failed(OpenError::Contradiction(what), out);
             }
@@ -666,7 +672,7 @@ impl Group {
     }
 
     /// Builds the free set and the components' maps from the owners of the extents.
-    fn build_maps(&mut self, index: u8) -> Result<(), &'static str> {
+    fn build_maps(&mut self, index: u8, recovery: &Recovery) -> Result<(), &'static str> {
         for extent in 0..self.members[index].owners.len() as u32 {
             let member = &mut self.members[index];
             let owner = member.owners[extent as usize];
@@ -688,6 +694,13 @@ impl Group {
                 continue;
             }
             let Some(key) = self.components.key_of(owner.component) else {
+                if let Some(position) = recovery.gone_at(owner.component) {
+                    // It left the extent for frames and was deleted. That the extent is free may be in no record yet, for it was a pool since.
+                    member.owners[extent as usize] = Owner::default();
+                    self.index.reset(ExtentLocation { member: index, extent }, None, position);
+                    self.members[index].space.release(extent);
+                    continue;
+                }
                 if self.members[index].table.has_lost_slots() {
                     self.members[index].owners[extent as usize].component = Descriptor::LOST.component;
                     self.members[index].lost_extents += 1;

@@ -13,6 +13,7 @@ use crate::format::map::{Entry, MapPage};
 use crate::io::{ComponentKey, GroupError, Output};
 use crate::lineage::Rollback;
 use crate::log::BatchStart;
+use crate::part_map::Placement;
 use crate::rules::Rule;
 use crate::table::{Content, PageWaiter};
 use crate::work::{Change, Work};
@@ -84,14 +85,30 @@ impl Group {
                 self.index.raise(location, Some((key, part)), (region, id), position);
             }
         }
-        let lineage = &mut self.components[key].lineage;
-        lineage.roll_back(rollback);
+        self.components[key].lineage.roll_back(rollback);
+        self.take_back_beside_lost(key);
+    }
+
+    /// Where pages are lost, any mapped part may have had something in them that is to be taken back.
+    fn take_back_beside_lost(&mut self, key: u32) {
+        let component = &self.components[key];
+        if self.members[component.member].lost_pages == 0 || component.lineage.rollback().is_none() {
+            return;
+        }
+        let mut from = 0;
+        while let Some((part, placement)) = self.index.first_placed(key, from..u32::MAX) {
+            from = part + 1;
+            if let Placement::Page(_) = placement {
+                self.components[key].lineage.add_due(part);
+            }
+        }
     }
 
     /// After recovery: parts that were taken back already are not again.
     pub(super) fn recover_rollbacks(&mut self) {
         let once = self.rules.hold(Rule::RollBackOnce);
         for key in self.components.iter().map(|(key, _)| key).collect::<Vec<u32>>() {
+            self.take_back_beside_lost(key);
             self.components[key].lineage.recover_rollback(once);
         }
     }
@@ -200,6 +217,9 @@ impl Group {
         }
         if let Some(page) = self.index.page_of(key, part) {
             let mut map: MapPage = self.members[index].table.map(page).expect("it is in memory").clone();
+            if self.members[index].lost_pages > 0 {
+                void.extend(lose_unknown(&map, number, &mut seen));
+            }
             for (block, (_, entry)) in seen {
                 let entry = if entry == Entry::LOST_PAGE { Entry::LOST } else { entry };
                 void.push(std::mem::replace(&mut map.entries[usize::from(block)], entry));
@@ -213,4 +233,17 @@ impl Group {
         self.components[key].lineage.part_is_back(part);
         self.drop_map_if_empty(key, part);
     }
+}
+
+/// What came behind a snapshot took the place of something that the snapshot sees. Where a lost page may have told of that, it is damaged, unless a delta
+/// has it under the snapshot's own number. Gives what other deltas have of such blocks.
+fn lose_unknown(map: &MapPage, number: u32, seen: &mut BTreeMap<u8, (u32, Entry)>) -> Vec<Entry> {
+    let mut void = Vec::new();
+    for (block, entry) in (0..=u8::MAX).zip(map.entries.iter()) {
+        let is_known = seen.get(&block).is_some_and(|(of, _)| *of == number);
+        if entry.born >= number && !is_known {
+            void.extend(seen.insert(block, (number, Entry::LOST)).map(|(_, former)| former));
+        }
+    }
+    void
 }

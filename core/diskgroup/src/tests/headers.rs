@@ -109,7 +109,6 @@ fn a_log_without_copies_of_headers_is_read_and_its_newest_header_is_missed() {
     let (last, before) = (batches[batches.len() - 1], batches[batches.len() - 2]);
     let mut position = before.position;
     for header in [before, last] {
-        let at = |position: u64| ((log_start() + position) * BLOCK_SIZE) as usize;
         let len = u64::from(header.header_blocks) * BLOCK_SIZE;
         let from = at(header.position);
         let records = header.decode_records(&devices[0][from..from + len as usize]).expect("it verifies");
@@ -133,4 +132,59 @@ fn a_log_without_copies_of_headers_is_read_and_its_newest_header_is_missed() {
     assert_eq!(failure, Some(OpenError::LogDamaged { number: last.number }));
     let (_, failure) = open(&devices, &[newest], Some(Rule::ProveUnreadableEnd));
     assert_eq!(failure, None, "without the rule an acknowledged write is gone");
+}
+
+/// Where a block of the log stands on its device.
+fn at(position: u64) -> usize {
+    ((log_start() + position) * BLOCK_SIZE) as usize
+}
+
+/// A batch was torn: of its header nothing was written, and of the copy all but a sector. The start took it for never written. The next batch,
+/// which had its number and its place, was torn, too: what it wrote was the sector that was missing, and the start after that took the former batch
+/// for whole.
+#[test]
+fn a_batch_that_a_start_did_not_count_is_not_completed_by_the_next_one() {
+    for removed in [None, Some(Rule::EraseRemains)] {
+        let mut devices = written();
+        let last = *headers(&devices[0]).last().expect("there are some");
+        let missing = at(last.copy_position()) + 1024..at(last.copy_position()) + 1536;
+        devices[0][at(last.position)..][..BLOCK_SIZE as usize].fill(0xee);
+        devices[0][missing.clone()].fill(0xee);
+        let (bench, failure) = open(&devices, &[], removed);
+        assert_eq!(failure, None);
+        let component = bench.group.component(ComponentId(1)).expect("it was made");
+        assert_eq!(bench.group.window(component).len() as u64, WRITES - 1);
+        let mut devices = bench.devices;
+        devices[0][missing].fill(0);
+        let (bench, failure) = open(&devices, &[], removed);
+        assert_eq!(failure, None);
+        let component = bench.group.component(ComponentId(1)).expect("it was made");
+        let is_back = bench.group.window(component).len() as u64 == WRITES;
+        assert_eq!(is_back, removed.is_some() && cfg!(feature = "mutants"), "without {removed:?}");
+    }
+}
+
+/// Power tore the copy of the last header, which counted by its header. Years later that sector could not be read: all that the batch had was gone, or
+/// the group stayed closed.
+#[test]
+fn what_the_last_header_says_stands_twice_again_after_a_start() {
+    for removed in [None, Some(Rule::MendLastHeader)] {
+        let devices = written();
+        let last = *headers(&devices[0]).last().expect("there are some");
+        for (torn, bad) in [(last.copy_position(), last.position), (last.position, last.copy_position())] {
+            let mut devices = devices.clone();
+            devices[0][at(torn)..][..BLOCK_SIZE as usize].fill(0xee);
+            let (mut bench, failure) = open(&devices, &[], removed);
+            assert_eq!(failure, None);
+            assert!(is_all_there(&mut bench));
+            let component = bench.group.component(ComponentId(1)).expect("it was made");
+            bench.write(50, component, BLOCK_SIZE, (id(1, 50), Origin::Guest(RequestTag(50))));
+            let (_, failure) = open(&bench.devices, &[bad], removed);
+            assert_eq!(
+                failure.is_some(),
+                removed.is_some() && cfg!(feature = "mutants"),
+                "without {removed:?}"
+            );
+        }
+    }
 }

@@ -242,6 +242,38 @@ fn a_part_that_no_snapshot_sees_gets_an_extent_of_its_own_when_it_is_written_as_
     assert_eq!((stage.read(5, 1, 0), stage.read(5, 1, 2)), (Ok(vec![0xa5]), Ok(vec![0xf0])));
 }
 
+/// Destaging waited for a page while a chunk was made, and what it waited for was forgotten only after the next look at the device: another chunk
+/// took an extent that was promised to frames.
+#[test]
+fn a_visit_that_waited_for_a_page_has_one_chunk_made_and_not_two() {
+    let mut stage = Stage::new();
+    stage.write(0, 4, 0xa0);
+    stage.snapshot(1);
+    stage.write(0, 1, 0xb0);
+    let (_, sequence) = stage.next();
+    stage.bench.decide(sequence, stage.component, id(1, sequence), 1);
+    let Bench { format, devices, .. } = stage.bench;
+    let (mut bench, out) = Bench::begin(format, devices, Settings::default(), (BTreeSet::new(), false));
+    bench.group.drain();
+    bench.settle(out);
+    assert_eq!(bench.group.chunks(1).len(), 1);
+}
+
+/// A part in an extent of its own has what came behind a snapshot that is being deleted in a segment of its own, which no visit of the round took: the log
+/// let go of it.
+#[test]
+fn what_came_behind_a_snapshot_that_is_being_deleted_is_destaged_with_what_came_before_it() {
+    let mut stage = Stage::new();
+    stage.write(0, 1, 0xa0);
+    stage.snapshot(1);
+    stage.drop_snapshot(1);
+    stage.write(1, 1, 0xb0);
+    let mut stage = stage.restart();
+    stage.drain();
+    let mut stage = stage.restart();
+    assert_eq!(stage.read(0, 2, 0), Ok(vec![0xa0, 0xb0]));
+}
+
 /// What a lost page told was forgotten with the start after the next: its part was taken for a hole.
 #[test]
 fn what_a_lost_page_told_is_damaged_and_never_a_hole() {
@@ -262,6 +294,27 @@ fn what_a_lost_page_told_is_damaged_and_never_a_hole() {
         stage.drain();
     }
     assert!(!stage.bench.events.iter().any(|event| matches!(event, Event::OpenFailed(_))));
+}
+
+/// The page was lost that told what a snapshot sees of a part: its part was not taken back, and what the rollback made void was served.
+#[test]
+fn a_rollback_beside_a_lost_page_serves_nothing_that_it_made_void() {
+    let mut stage = Stage::new();
+    stage.write(0, 4, 0xa0);
+    stage.snapshot(1);
+    stage.write(0, 1, 0xb0);
+    stage.drain();
+    let pages = stage.bench.devices[1].chunks_exact_mut(BLOCK_SIZE as usize);
+    pages.filter(|page| page[..4] == *b"DPGE" && page[36] == 5).for_each(|page| page[2000] ^= 1);
+    let mut stage = stage.restart();
+    assert_eq!(stage.read(0, 1, 0), Ok(vec![0xb0]));
+    assert_eq!(stage.roll_back(1), Ok(()));
+    for _ in 0..2 {
+        assert_eq!(stage.read(0, 1, 0), Err(GroupError::Damaged));
+        assert_eq!(stage.read(1, 3, 0), Ok(vec![0xa0; 3]));
+        stage.drain();
+        stage = stage.restart();
+    }
 }
 
 #[test]
