@@ -192,9 +192,12 @@ fn write_delta(between: &Between, path: &Path) -> Result<Moved, Failure> {
         let is_zero = is_zero(&bytes);
         let data = (!is_zero).then_some(bytes);
         let record = Record { offset, length, before, data };
-        delta.add(&record).map_err(|error| Failure::failed(what(), error))?;
-        moved.add(length, is_zero);
         bar.set_position(offset + length);
+        // It was written with what it held before, or lies where the disk has grown.
+        if record.before != record.after() {
+            delta.add(&record).map_err(|error| Failure::failed(what(), error))?;
+            moved.add(length, is_zero);
+        }
         Ok(())
     })?;
     let out = delta.end().map_err(|error| Failure::failed(what(), error))?;
