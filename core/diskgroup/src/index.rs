@@ -141,14 +141,14 @@ impl Index {
         placed.chain(unplaced).map(|(_, part)| part).collect()
     }
 
-    /// What the log has of a part from a position on is void: gives the blocks.
-    pub(crate) fn void_since(&mut self, (component, part): (u32, u32), position: u64) -> Vec<u8> {
+    /// What the log has of a part from a position on is void: gives the blocks, each with its position.
+    pub(crate) fn void_since(&mut self, (component, part): (u32, u32), position: u64) -> Vec<(u8, u64)> {
         let Some(key) = self.parts[component as usize].buffered(part) else { return Vec::new() };
         let void = self.states[key as usize].void_since(position);
         self.entry_count -= void.len();
         void.iter().for_each(|entry| self.retained.forget(entry.position));
         self.promise(key);
-        void.into_iter().map(|entry| entry.block).collect()
+        void.into_iter().map(|entry| (entry.block, entry.position)).collect()
     }
 
     /// The next part of a device, behind one, that is in no extent and of which the log has something.

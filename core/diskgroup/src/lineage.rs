@@ -216,6 +216,14 @@ impl Lineage {
         self.snapshots.push(snapshot);
     }
 
+    /// In recovery: the record of a snapshot that the list, which is newer, does not have any more. What came before it is kept apart from what came behind
+    /// it all the same, for a rollback to it makes only that void. It is deleted once more.
+    pub(crate) fn add_passed(&mut self, snapshot: Snapshot) {
+        if let Err(at) = self.snapshots.binary_search_by_key(&snapshot.number, |one| one.number) {
+            self.snapshots.insert(at, Snapshot { is_deleting: true, ..snapshot });
+        }
+    }
+
     /// The record of a snapshot is stable at that position. False if there is none, as it was deleted since.
     pub(crate) fn place(&mut self, number: u32, position: u64) -> bool {
         match self.snapshots.iter_mut().find(|one| one.number == number) {

@@ -20,6 +20,8 @@ const SNAPSHOTS: u64 = 0x54a9_5807_0000;
 /// Whether components have snapshots: apart from what becomes of them, so that scenarios that were pinned before seeds drew it stay what they are.
 const WITH_SNAPSHOTS: u64 = 0x54a9_58d4_0000;
 /// See `HELD_BACK`.
+const ROLLBACKS: u64 = 0x0011_bac5_0000;
+/// See `HELD_BACK`.
 const ZEROES: u64 = 0x02e4_0e5b_0000;
 /// See `HELD_BACK`.
 const RESTLESS: u64 = 0x0e57_1e55_0000;
@@ -46,6 +48,8 @@ pub struct Features {
     pub holding: bool,
     /// Components have snapshots, which are made, read and deleted. A group may begin in the format without them.
     pub snapshots: bool,
+    /// Components are rolled back to their snapshots often; without `snapshots`, nothing.
+    pub rollbacks: bool,
     /// Some of what is written are zeroes.
     pub zeroes: bool,
     /// The host crashes often, and soon after checkpoints.
@@ -84,6 +88,7 @@ impl Features {
             busy,
             holding: holding.chance(1, HOLDING_SEEDS),
             snapshots: Random::new(seed ^ WITH_SNAPSHOTS).chance(1, 3),
+            rollbacks: Random::new(seed ^ ROLLBACKS).chance(1, 3),
             zeroes: zeroes.chance(1, 4),
             restless: restless.chance(1, 3),
         };
@@ -102,6 +107,7 @@ impl fmt::Display for Features {
             busy,
             holding,
             snapshots,
+            rollbacks,
             zeroes,
             restless,
         } = *self;
@@ -113,6 +119,7 @@ impl fmt::Display for Features {
             ("busy", busy),
             ("holding", holding),
             ("snapshots", snapshots),
+            ("rollbacks", rollbacks),
             ("zeroes", zeroes),
             ("restless", restless),
         ];
@@ -139,6 +146,7 @@ impl FromStr for Features {
                 "busy" => features.busy = true,
                 "holding" => features.holding = true,
                 "snapshots" => features.snapshots = true,
+                "rollbacks" => features.rollbacks = true,
                 "zeroes" => features.zeroes = true,
                 "restless" => features.restless = true,
                 other => return Err(format!("one host has no feature `{other}`")),

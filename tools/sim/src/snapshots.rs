@@ -173,6 +173,10 @@ impl World {
                 self.drop_snapshot(component, number);
             }
             _ if there.is_empty() => return false,
+            4..7 if self.features.rollbacks && self.snapshots.quiet.is_none() => {
+                self.snapshots.quiet = Some(component);
+                return false;
+            }
             4 if self.snapshots.quiet.is_none() && self.snapshots.random.chance(1, 2) => {
                 self.snapshots.quiet = Some(component);
                 return false;

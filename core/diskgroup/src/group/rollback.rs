@@ -71,12 +71,13 @@ impl Group {
 
     /// The record of a rollback is put into force. What the log has from `since` on is void: by then the snapshot may be deleted, and not tell where it was.
     pub(super) fn install_rollback(&mut self, component: ComponentId, rollback: Rollback, since: u64) {
-        let Rollback { id, position, .. } = rollback;
+        let id = rollback.id;
         let Some(key) = self.components.key_of(component) else { return };
         let member = self.components[key].member;
         for part in self.index.parts_with_entries(member, key) {
             let void = self.index.void_since((key, part), since);
-            for block in void {
+            // The log keeps what is void until the raised version is at rest: a start knows by it that there is one.
+            for (block, position) in void {
                 let region = (usize::from(block) / BLOCKS_PER_REGION) as u8;
                 let location = match self.index.extent_of(key, part) {
                     Some(extent) => ExtentLocation { member, extent },

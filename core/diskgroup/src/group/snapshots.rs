@@ -135,8 +135,11 @@ impl Group {
         let Some(key) = self.components.key_of(component) else { return };
         let size = self.components[key].record.size;
         let lineage = &mut self.components[key].lineage;
+        let snapshot = Snapshot { number, position: None, id, size, is_deleting: false };
         if number > lineage.last_number() {
-            lineage.add(Snapshot { number, position: None, id, size, is_deleting: false });
+            lineage.add(snapshot);
+        } else {
+            lineage.add_passed(snapshot);
         }
         if lineage.place(number, position) {
             self.update_list(key);
