@@ -445,7 +445,7 @@ const SELDOM_NOTICED: &[(Rule, u64, &str)] = &[
     (Rule::CountFinishedPages, 5, "snapshots"),
     (Rule::WriteAsItWas, 12, "snapshots"),
     (Rule::KeepSegments, 1, "snapshots"),
-    (Rule::KeepDescribedId, 209, "restless"),
+    (Rule::KeepDescribedId, 149, "bad-pages renewals restless"),
     (Rule::FreeLate, 55, "snapshots restless"),
     (Rule::KeepNewerComponent, 149, "held-back renewals holding snapshots zeroes restless"),
 ];
