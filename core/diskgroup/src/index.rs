@@ -467,6 +467,16 @@ impl Index {
         }
     }
 
+    /// After recovery: segments of a part that nobody needs apart, as `is_one` says of their numbers, are put together.
+    pub(crate) fn merge_segments(&mut self, component: u32, part: u32, is_one: impl Fn(u32, u32) -> bool) {
+        let Some(key) = self.parts[component as usize].buffered(part) else { return };
+        let dirty = &mut self.states[key as usize];
+        let before = dirty.all_entries().count();
+        dirty.merge_segments(is_one);
+        self.entry_count -= before - dirty.all_entries().count();
+        self.promise(key);
+    }
+
     /// The component is being deleted: what the log has of a part that is in no extent is void.
     pub(crate) fn drop_unplaced(&mut self, component: u32, part: u32) {
         if let Some(key) = self.parts[component as usize].buffered(part) {

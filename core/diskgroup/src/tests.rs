@@ -554,3 +554,23 @@ fn scrubbing_writes_pages_again_of_which_either_copy_cannot_be_read() {
     assert!(bench.group.state().counters.pages_written >= written + 2, "both are written again");
     assert_eq!(bench.read(20, component, 0, 128), Ok(()));
 }
+
+/// A component was made in the slot of one whose page was damaged: the next start found an extent of nobody, and the group stayed closed.
+#[test]
+fn the_slot_of_a_component_whose_page_is_damaged_is_given_to_no_other() {
+    for removed in [None, Some(Rule::KeepLostSlot)] {
+        let (bench, _) = Bench::at_rest();
+        let Bench { mut devices, .. } = bench;
+        let pages = devices[1].chunks_exact_mut(BLOCK_SIZE as usize);
+        pages.filter(|page| page[..4] == *b"DPGE" && page[36] == 3).for_each(|page| page[2000] ^= 1);
+        let settings = || Settings { rules: removed.into(), ..Settings::default() };
+        let mut bench = Bench::open_with(devices, settings(), BTreeSet::new());
+        assert!(bench.group.component(ComponentId(1)).is_none(), "its page is damaged");
+        let record = ComponentRecord { id: ComponentId(2), ..new_component() };
+        bench.ask(Input::Create { op: Op(1), device: DeviceId(2), record });
+        assert!(bench.group.component(ComponentId(2)).is_some());
+        let bench = Bench::open_with(bench.devices, settings(), BTreeSet::new());
+        let is_closed = bench.events.iter().any(|event| matches!(event, Event::OpenFailed(_)));
+        assert_eq!(is_closed, removed.is_some() && cfg!(feature = "mutants"), "without {removed:?}");
+    }
+}

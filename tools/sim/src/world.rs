@@ -630,7 +630,9 @@ impl World {
             Kind::Write { range } => {
                 device.end_write(pending.ticket);
                 let log = self.superblocks[0].geometry.log;
-                if pending.member == 0 && log.offset <= range.start && range.end <= log.end() {
+                // What a start writes to the end of the log is no batch.
+                if self.is_open && pending.member == 0 && log.offset <= range.start && range.end <= log.end()
+                {
                     self.last_batch = range;
                 }
             }

@@ -631,6 +631,7 @@ impl Group {
         self.members.forget_failed_leavers();
         self.go_on_dropping();
         self.recover_rollbacks();
+        self.merge_segments();
         self.components.end_recovery();
         self.recover_held();
         // Trims replayed may leave extents empty; a destaging round will tell.

@@ -236,6 +236,18 @@ impl Group {
         self.lists_due.iter().filter(is_of).count() as u64
     }
 
+    /// After a start: what came behind a snapshot that is being deleted stands apart from what came before it, which it may not have when it was accepted, for
+    /// the snapshot was gone by then. No more frames are promised than were: only what a snapshot tells apart that stays.
+    pub(super) fn merge_segments(&mut self) {
+        for (key, component) in self.components.iter() {
+            let lineage = &component.lineage;
+            let is_one = |before: u32, born: u32| lineage.keeper(born).is_none_or(|keeper| keeper <= before);
+            for part in self.index.parts_with_entries(component.member, key) {
+                self.index.merge_segments(key, part, is_one);
+            }
+        }
+    }
+
     /// After a start, deletions of snapshots go on.
     pub(super) fn go_on_dropping(&mut self) {
         for key in self.components.iter().map(|(key, _)| key).collect::<Vec<u32>>() {

@@ -271,6 +271,24 @@ impl Dirty {
         self.data_count = self.all_entries().filter(|entry| entry.wants_frame()).count() as u32;
     }
 
+    /// After recovery: puts segments together that nobody needs apart, as `is_one` says of the numbers of two that follow each other.
+    pub(super) fn merge_segments(&mut self, is_one: impl Fn(u32, u32) -> bool) {
+        let own = Segment { born: self.born, entries: std::mem::take(&mut self.entries) };
+        let mut merged: Vec<Segment> = Vec::new();
+        for segment in std::mem::take(&mut self.former).into_iter().chain([own]) {
+            match merged.last_mut().filter(|before| is_one(before.born, segment.born)) {
+                Some(before) => {
+                    before.born = segment.born;
+                    segment.entries.into_iter().for_each(|entry| join_entry(&mut before.entries, entry));
+                }
+                None => merged.push(segment),
+            }
+        }
+        let newest = merged.pop().expect("there is the newest");
+        (self.born, self.entries, self.former) = (newest.born, newest.entries, merged);
+        self.data_count = self.all_entries().filter(|entry| entry.wants_frame()).count() as u32;
+    }
+
     /// After recovery: takes what records say of the same part that name no extent. Records of both kinds may follow each other in any order, so
     /// in each segment the later one counts, with the greatest id of both.
     pub(super) fn join(&mut self, other: Dirty) {
