@@ -131,7 +131,7 @@ fn a_seed_of_several_hosts_gives_the_same_trace_twice() {
 const MUTANTS_NOTICED: &[(replication::Rule, u64, &str)] = &[
     (replication::Rule::ShrinkBeforeAcknowledging, 16, "none"),
     (replication::Rule::RefuseOlderEpochs, 5, "hangs=268"),
-    (replication::Rule::NumberAttempts, 1, "snapshots=8000"),
+    (replication::Rule::NumberAttempts, 5, "snapshots=8000"),
     (replication::Rule::DecideBeforeServing, 3, "shaky-openings"),
     (replication::Rule::StartFromActive, 1, "watchers hangs=459 deaf=217 spoils=309"),
     (replication::Rule::ReadUnderLeases, 49, "watchers deaf=238"),
