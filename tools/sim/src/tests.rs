@@ -438,7 +438,7 @@ const SELDOM_NOTICED: &[(Rule, u64, &str)] = &[
     (Rule::KeepUntilDecided, 2, "bad-pages renewals holding"),
     (Rule::KeepPromisedSpace, 3, "held-back bad-pages renewals holding"),
     (Rule::RewriteOvertaken, 3, "held-back renewals holding restless"),
-    (Rule::MarkBetweenBatches, 8, "snapshots"),
+    (Rule::MarkBetweenBatches, 15, "snapshots"),
     (Rule::MoveDeleted, 4, "snapshots"),
     (Rule::KeepReplaced, 1, "snapshots"),
     (Rule::CountFinishedPages, 5, "snapshots"),
@@ -446,7 +446,7 @@ const SELDOM_NOTICED: &[(Rule, u64, &str)] = &[
     (Rule::KeepSegments, 1, "snapshots"),
     (Rule::KeepDescribedId, 149, "bad-pages renewals restless"),
     (Rule::FreeLate, 55, "snapshots restless"),
-    (Rule::KeepNewerComponent, 149, "held-back renewals holding snapshots zeroes restless"),
+    (Rule::KeepNewerComponent, 155, "renewals holding snapshots restless"),
 ];
 
 /// Each view of a snapshot stays what it was when that was made, over crashes, conversions of the format, rot, and devices that are full, dead or away.
