@@ -55,13 +55,7 @@ impl Group {
                 self.index.insert(*location, owner, (0..=*count_less_one).map(entry));
             }
             Record::Direct { .. } => self.install_direct(record, batch_position),
-            Record::Free { component, part, location, id, .. } => {
-                self.disown(*location, batch_position);
-                if !self.is_contained(*component, *part, batch_position) {
-                    self.void_unplaced(*component, *part);
-                }
-                self.note_hole(*component, *part, *id);
-            }
+            Record::Free { .. } => self.install_free(record, batch_position),
             Record::Component { member, slot, record } => self.install_component(*member, *slot, record),
             Record::ComponentGone { member, slot } => {
                 self.install_component_gone(*member, *slot, batch_position);
@@ -85,6 +79,18 @@ impl Group {
             _ => self.install_held(record, batch_position, data_position),
         }
         self.remember_change(record, batch_position);
+    }
+
+    /// A part as a whole was freed.
+    fn install_free(&mut self, record: &Record, batch_position: u64) {
+        let Record::Free { component, part, location, id, .. } = record else {
+            unreachable!("a record of a part that was freed")
+        };
+        self.disown(*location, batch_position);
+        if !self.is_contained(*component, *part, batch_position) {
+            self.void_unplaced(*component, *part);
+        }
+        self.note_hole(*component, *part, *id);
     }
 
     /// A guest's trim that found nothing leaves the id of a hole.
