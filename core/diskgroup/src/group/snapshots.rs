@@ -31,6 +31,9 @@ impl Group {
     /// Whether the frames that are used are those that the pages of mapped parts name, if all of these are in memory and nothing is under way: for
     /// those who check the group from outside.
     pub fn frames_agree(&self) -> Option<bool> {
+        if self.destaging.boundary().is_some() {
+            return None; // Frames that are being written are named by no page yet.
+        }
         let mut is_equal = true;
         for (index, member) in self.members.iter().filter(|(_, member)| member.is_in_service()) {
             let mut named: BTreeSet<Frame> = BTreeSet::new();
