@@ -212,18 +212,11 @@ impl Coded for Request {
                 w.u32(*from_part);
                 put_zeroes(w, 4);
             }
-            Request::Allocation { component, epoch, of, part, count } => {
-                put_component(w, *component, *epoch);
-                w.u32(*part);
-                w.u16(allocation_parts(version, *count));
-                match of {
-                    StatusOf::Disk => put_zeroes(w, 6),
-                    of => {
-                        put_zeroes(w, 2);
-                        put_views(w, *of);
-                        put_zeroes(w, 4);
-                    }
-                }
+            &Request::Allocation { component, epoch, of, part, count } => {
+                put_component(w, component, epoch);
+                w.u32(part);
+                w.u16(allocation_parts(version, count));
+                put_views_of_parts(w, of);
             }
             Request::Held { .. } | Request::Promote { .. } | Request::Checksums { .. } => self.encode_rows(w),
             Request::Create(new) | Request::Update(new) => encode_new(w, new),
@@ -322,10 +315,7 @@ impl Coded for Request {
             RequestKind::GuestFlush => guest(r, |_| Ok(GuestRequest::Flush))?,
             RequestKind::GuestTrim => guest(r, |r| Ok(GuestRequest::Trim { offset: r.u64(), len: r.u64() }))?,
             RequestKind::GuestWriteZeroes => guest(r, decode_guest_write_zeroes)?,
-            RequestKind::GuestStatus => {
-                let of = StatusOf::Disk;
-                guest(r, |r| Ok(GuestRequest::Status { of, offset: r.u64(), len: r.u64() }))?
-            }
+            RequestKind::GuestStatus => guest(r, decode_guest_status)?,
             RequestKind::Yield => Request::Yield { disk: DiskId(r.u128()) },
             RequestKind::GuestGone => Request::GuestGone { tag: RequestTag(r.u64()) },
             RequestKind::Allocation => {
@@ -460,6 +450,16 @@ fn decode_snapshots(kind: RequestKind, r: &mut Reader<'_>) -> Result<Request, Fl
     })
 }
 
+/// What a question about parts of a component is about, with what fills its body up.
+fn put_views_of_parts(w: &mut Writer, of: StatusOf) {
+    if of == StatusOf::Disk {
+        return put_zeroes(w, 6);
+    }
+    put_zeroes(w, 2);
+    put_views(w, of);
+    put_zeroes(w, 4);
+}
+
 /// The snapshots that a question about states of blocks is about; 0: none.
 fn put_views(w: &mut Writer, of: StatusOf) {
     let (snapshot, since) = match of {
@@ -476,6 +476,10 @@ fn take_views(r: &mut Reader<'_>) -> StatusOf {
         (snapshot, 0) => StatusOf::Snapshot(snapshot),
         (snapshot, since) => StatusOf::Changes { since, snapshot },
     }
+}
+
+fn decode_guest_status(r: &mut Reader<'_>) -> Result<GuestRequest, Flaw> {
+    Ok(GuestRequest::Status { of: StatusOf::Disk, offset: r.u64(), len: r.u64() })
 }
 
 fn decode_guest_view(r: &mut Reader<'_>) -> Result<GuestRequest, Flaw> {

@@ -5,8 +5,9 @@
 
 use super::delta::{About, BLOCK, DeltaReader, DeltaWriter, Moment, RECORD_MAX, Record, checksums};
 use super::image::Format;
+use super::options::{ExportOptions, source_text_of};
 use super::qemu::{self, address_of_export};
-use super::{ExportOptions, source_text_of};
+
 use crate::shell::Shell;
 use crate::text::now_seconds;
 use api::client::{disk_path, escaped};
@@ -69,21 +70,7 @@ pub async fn export_since(
             size: newer.size,
         },
     };
-    let target = match options.format {
-        Format::Raw => Target::Delta(options.file.clone()),
-        Format::Qcow2 => {
-            let Some(backing) = &options.backing else {
-                return Err(Failure::usage("a qcow2 file of what changed needs the image before it")
-                    .hint("add `--backing FILE`, or export the whole snapshot without `--since`"));
-            };
-            qemu::create_overlay(&options.file, backing, newer.size).await?;
-            Target::Overlay(options.file.clone())
-        }
-        other => {
-            return Err(Failure::usage(format!("what changed cannot be written as {}", other.driver()))
-                .hint("use `--format raw` (a delta of this program) or `--format qcow2`"));
-        }
-    };
+    let target = target_of(&options, newer.size).await?;
     let start = Instant::now();
     let file = options.file.clone();
     let moved = match target {
@@ -115,6 +102,25 @@ pub async fn export_since(
             format_bytes(moved.zeroes),
             start.elapsed().as_secs_f64()
         )
+    })
+}
+
+/// Where what changed goes; an image on top of the former one is made, empty.
+async fn target_of(options: &ExportOptions, size: u64) -> Result<Target, Failure> {
+    Ok(match options.format {
+        Format::Raw => Target::Delta(options.file.clone()),
+        Format::Qcow2 => {
+            let Some(backing) = &options.backing else {
+                return Err(Failure::usage("a qcow2 file of what changed needs the image before it")
+                    .hint("add `--backing FILE`, or export the whole snapshot without `--since`"));
+            };
+            qemu::create_overlay(&options.file, backing, size).await?;
+            Target::Overlay(options.file.clone())
+        }
+        other => {
+            return Err(Failure::usage(format!("what changed cannot be written as {}", other.driver()))
+                .hint("use `--format raw` (a delta of this program) or `--format qcow2`"));
+        }
     })
 }
 

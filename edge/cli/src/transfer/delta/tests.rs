@@ -1,3 +1,5 @@
+//! Deltas are read as they were written, and nothing else is.
+
 use super::*;
 
 fn about(size: u64) -> About {
