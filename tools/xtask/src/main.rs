@@ -132,7 +132,7 @@ fn ci(root: &Path) -> ExitCode {
     if tests(root) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// All tests. Most of those with real programs wait for timers and other processes, so more of them run at once than there are
+/// All tests, also behind one that fails. Most of those with real programs wait for timers and other processes, so more of them run at once than there are
 /// cores; a user's `RUST_TEST_THREADS` counts.
 fn tests(root: &Path) -> bool {
     let mut command = Command::new(env!("CARGO"));
@@ -140,7 +140,7 @@ fn tests(root: &Path) -> bool {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         command.env("RUST_TEST_THREADS", (cores * TESTS_A_CORE).to_string());
     }
-    run(command.args(["test", "--workspace"]).current_dir(root))
+    run(command.args(["test", "--workspace", "--no-fail-fast"]).current_dir(root))
 }
 
 /// Builds the program first: trials run the one that stands beside them.
