@@ -148,7 +148,7 @@ const MUTANTS_NOTICED: &[(replication::Rule, u64, &str)] = &[
     (replication::Rule::SettleNewSessions, 3, "shaky-openings"),
     (replication::Rule::SettleOnlyDecided, 174, "double-losses stand-ins=1000"),
     (replication::Rule::RuleOutUnknownCommit, 628, "late-joins watchers deaf=289"),
-    (replication::Rule::AskRecoveredGroups, 165, "double-losses stand-ins=1000 hangs=124"),
+    (replication::Rule::AskRecoveredGroups, 4903, "double-losses stand-ins=1000 hangs=124"),
     (replication::Rule::ApplyOnce, 2174, "large-copies deaf=249 spoils=344"),
     (replication::Rule::WaitForStandIns, 10, "double-losses stand-ins=1000"),
     (replication::Rule::FillStandInFirst, 33, "double-losses watchers stand-ins=1000"),
@@ -158,7 +158,6 @@ const MUTANTS_NOTICED: &[(replication::Rule, u64, &str)] = &[
     (replication::Rule::RecordFailedStandIns, 8, "double-losses stand-ins=1000 hangs=366"),
     (replication::Rule::ZeroStandInsForTrims, 131, "double-losses stand-ins=1000 hangs=178"),
     (replication::Rule::ReadUnderStandInLeases, 630, "double-losses stand-ins=1000"),
-    (replication::Rule::UndoVoidFirst, 1271, "double-losses stand-ins=1000 hangs=104"),
     (replication::Rule::TellLeavingNothing, 45, "watchers large-copies hangs=312"),
     (replication::Rule::RowDecides, 1, "parity=2"),
     (replication::Rule::DropWithTooFew, 25, "parity=2"),
@@ -244,6 +243,7 @@ fn a_late_word_buries_nobody_who_lives() {
 fn every_removed_rule_of_the_protocol_is_noticed() {
     let is_listed = |mutant| {
         MUTANTS_NOTICED.iter().any(|(listed, ..)| *listed == mutant)
+            || mutant == replication::Rule::UndoVoidFirst // `core/replication/src/owner/tests.rs`; seeds are rare
             || mutant == replication::Rule::RestoreNothingVoid // `what_was_read_as_void_does_not_come_back`
             || mutant == replication::Rule::SpareRestartedProcesses // `a_late_word_buries_nobody_who_lives`
             || SURVIVORS.iter().any(|(_, listed)| *listed == mutant)
