@@ -368,7 +368,7 @@ fn what_waits_for_a_limit_does_not_begin_once_its_guest_is_gone() {
     println!("rules changed {changed} times, {held_back} requests waited meanwhile");
     assert!(changed > 40 && held_back > 100);
     let mutant = Some(replication::Rule::BeginNothingAbandoned);
-    let is_noticed = (1..=8).any(|seed| cluster::run(Play::Limits, seed, mutant).is_err());
+    let is_noticed = (1..=80).any(|seed| cluster::run(Play::Limits, seed, mutant).is_err());
     assert!(is_noticed, "the rule is needed");
 }
 
