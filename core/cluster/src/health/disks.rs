@@ -73,28 +73,21 @@ fn disagreeing(view: &View, disk: &DiskRecord, found: &mut Vec<Finding>) {
 
 /// A copy that was away when a snapshot was taken, or was made later, does not have it.
 fn on_few_copies(disk: &DiskRecord, found: &mut Vec<Finding>) {
-    let few = disk.snapshots.taken.iter().filter_map(|one| {
-        let (copies, wanted) = disk.copies_with(one.number);
-        (copies < wanted).then(|| (one.name.clone(), copies))
-    });
-    let few: Vec<(String, usize)> = few.collect();
-    if few.is_empty() {
-        return;
-    }
-    let is_lost = few.iter().any(|(_, copies)| *copies == 0);
-    let names: Vec<String> = few.iter().map(|(name, _)| name.clone()).collect();
+    let few = disk.snapshots.taken.iter().map(|one| (&one.name, disk.copies_with(one.number)));
+    let few: Vec<_> = few.filter(|(_, (copies, wanted))| copies < wanted).collect();
+    let Some((least, wanted)) = few.iter().map(|(_, copies)| *copies).min() else { return };
+    let names: Vec<String> = few.iter().map(|(name, _)| (*name).clone()).collect();
     let named = if names.len() > 5 { format!("{} snapshots", names.len()) } else { listed(&names) };
-    let least = few.iter().map(|(_, copies)| *copies).min().unwrap_or(0);
     found.push(Finding {
         code: Code::SnapshotsReduced,
-        severity: if is_lost { Severity::Warning } else { Severity::Notice },
+        severity: if least == 0 { Severity::Warning } else { Severity::Notice },
         subject: Subject::Disk(disk.id),
         cause: format!(
             "copies of {} that were away, or were made later, do not have {named}: {}",
             disk.name,
             match least {
                 0 => "some cannot be read as a whole".to_owned(),
-                least => format!("the least is on {}", components(least)),
+                least => format!("at worst, {least} of {wanted} copies has one"),
             }
         ),
         remedy: format!(

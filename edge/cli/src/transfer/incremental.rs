@@ -7,7 +7,6 @@ use super::delta::{About, BLOCK, DeltaReader, DeltaWriter, Moment, RECORD_MAX, R
 use super::image::Format;
 use super::options::{ExportOptions, source_text_of};
 use super::qemu::{self, address_of_export};
-
 use crate::shell::Shell;
 use crate::text::now_seconds;
 use api::client::{disk_path, escaped};
@@ -29,9 +28,9 @@ struct Between {
     newer: Address,
 }
 
-/// Where what changed is to go.
+/// Where what changed is to go: a file that was made for it.
 enum Target {
-    Delta(PathBuf),
+    Delta(File, PathBuf),
     /// An image with the former one behind it.
     Overlay(PathBuf),
 }
@@ -70,22 +69,15 @@ pub async fn export_since(
             size: newer.size,
         },
     };
-    let target = target_of(&options, newer.size).await?;
     let start = Instant::now();
-    let file = options.file.clone();
+    let target = target_of(&options, newer.size).await?;
     let moved = match target {
-        Target::Delta(file) => blocking(move || write_delta(&between, &file)).await,
-        Target::Overlay(file) => {
-            let server = qemu::ImageServer::start(&file).await?;
-            let address = server.address()?;
-            let copied = blocking(move || write_overlay(&between, &address)).await;
-            let ended = server.end().await;
-            copied.and_then(|moved| ended.map(|()| moved))
-        }
+        Target::Delta(file, path) => blocking(move || write_delta(&between, file, &path)).await,
+        Target::Overlay(path) => write_overlay(between, &path).await,
     };
     if moved.is_err() {
-        // A file that is not whole is no backup.
-        let _ = std::fs::remove_file(&file);
+        // It was made here, and a file that is not whole is no backup.
+        let _ = std::fs::remove_file(&options.file);
     }
     let moved = moved?;
     let answer = json!({
@@ -105,10 +97,17 @@ pub async fn export_since(
     })
 }
 
-/// Where what changed goes; an image on top of the former one is made, empty.
+/// Makes the file: empty, or an image on top of the former one that has nothing of its own yet.
 async fn target_of(options: &ExportOptions, size: u64) -> Result<Target, Failure> {
     Ok(match options.format {
-        Format::Raw => Target::Delta(options.file.clone()),
+        Format::Raw => {
+            let path = options.file.clone();
+            let made = File::create_new(&path);
+            Target::Delta(
+                made.map_err(|error| Failure::failed(format!("make {}", path.display()), error))?,
+                path,
+            )
+        }
         Format::Qcow2 => {
             let Some(backing) = &options.backing else {
                 return Err(Failure::usage("a qcow2 file of what changed needs the image before it")
@@ -182,9 +181,8 @@ fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }
 
-fn write_delta(between: &Between, path: &Path) -> Result<Moved, Failure> {
+fn write_delta(between: &Between, file: File, path: &Path) -> Result<Moved, Failure> {
     let what = || format!("write {}", path.display());
-    let file = File::create_new(path).map_err(|error| Failure::failed(what(), error))?;
     let out = BufWriter::with_capacity(RECORD_MAX as usize, file);
     let mut delta =
         DeltaWriter::begin(out, &between.about).map_err(|error| Failure::failed(what(), error))?;
@@ -220,17 +218,41 @@ impl Moved {
     }
 }
 
-fn write_overlay(between: &Between, image: &Address) -> Result<Moved, Failure> {
-    let mut newer = Client::open(&between.newer, None).map_err(nbd)?;
-    let mut image = Client::open(image, None).map_err(nbd)?;
-    let bar = qemu::bar("export", between.about.size);
+async fn write_overlay(between: Between, path: &Path) -> Result<Moved, Failure> {
+    let server = qemu::ImageServer::start(path).await?;
+    let image = server.address();
+    let copied = blocking(move || {
+        let newer = Client::open(&between.newer, None).map_err(nbd)?;
+        let image = Client::open(&image?, None).map_err(nbd)?;
+        copy_changed("export", &between, newer, image)
+    });
+    match copied.await {
+        Ok(moved) => server.end().await.map(|()| moved),
+        // It may wait for a client that never comes.
+        Err(failure) => {
+            // That it was killed is no news.
+            let _ = server.stop().await;
+            Err(failure)
+        }
+    }
+}
+
+/// Copies what changed from one of the two snapshots.
+fn copy_changed(what: &str, between: &Between, mut from: Client, mut to: Client) -> Result<Moved, Failure> {
+    let bar = qemu::bar(what, between.about.size);
     let mut moved = Moved::default();
     changed_pieces(between, &mut |offset, length| {
-        moved.add(length, put(&mut image, offset, &read_of(&mut newer, offset, length)?)?);
+        let bytes = read_of(&mut from, offset, length)?;
+        let is_zero = is_zero(&bytes);
+        match is_zero {
+            true => to.zero(offset, length).map_err(nbd)?,
+            false => to.write(offset, &bytes).map_err(nbd)?,
+        }
+        moved.add(length, is_zero);
         bar.set_position(offset + length);
         Ok(())
     })?;
-    image.close().map_err(nbd)?;
+    to.close().map_err(nbd)?;
     bar.finish_and_clear();
     Ok(moved)
 }
@@ -411,30 +433,7 @@ async fn copy_back(
     });
     let (older, disk) = opened.await?;
     *is_written = true;
-    blocking(move || write_back(&between, older, disk)).await
-}
-
-fn write_back(between: &Between, mut older: Client, mut disk: Client) -> Result<Moved, Failure> {
-    let bar = qemu::bar("roll back", between.about.size);
-    let mut moved = Moved::default();
-    changed_pieces(between, &mut |offset, length| {
-        moved.add(length, put(&mut disk, offset, &read_of(&mut older, offset, length)?)?);
-        bar.set_position(offset + length);
-        Ok(())
-    })?;
-    disk.close().map_err(nbd)?;
-    bar.finish_and_clear();
-    Ok(moved)
-}
-
-/// Writes bytes, or makes them zeroes if they are; tells whether they are.
-fn put(client: &mut Client, offset: u64, bytes: &[u8]) -> Result<bool, Failure> {
-    let is_zero = is_zero(bytes);
-    match is_zero {
-        true => client.zero(offset, bytes.len() as u64).map_err(nbd)?,
-        false => client.write(offset, bytes).map_err(nbd)?,
-    }
-    Ok(is_zero)
+    blocking(move || copy_changed("roll back", &between, older, disk)).await
 }
 
 /// Reads a delta to its end, and says what it is of.

@@ -184,18 +184,22 @@ impl ImageServer {
             .spawn()
             .map_err(missing)?;
         let mut server = ImageServer { child, folder };
+        let mut is_ended = false;
         for _ in 0..SERVER_POLLS {
             if socket.exists() {
                 return Ok(server);
             }
             let ended = server.child.try_wait().map_err(|error| Failure::failed("run qemu-nbd", error))?;
-            if ended.is_some() {
+            is_ended = ended.is_some();
+            if is_ended {
                 break;
             }
             tokio::time::sleep(SERVER_POLL).await;
         }
-        let _ = server.child.start_kill();
-        server.end().await.and(Err(Failure::failed("run qemu-nbd", "it does not serve")))
+        match server.stop().await {
+            Err(failure) if is_ended => Err(failure),
+            _ => Err(Failure::failed("run qemu-nbd", "it does not serve")),
+        }
     }
 
     /// Where it serves.
@@ -205,6 +209,15 @@ impl ImageServer {
     pub fn address(&self) -> Result<Address, Failure> {
         let text = format!("nbd+unix:///?socket={}", self.folder.join("nbd.sock").display());
         Address::parse(&text).map_err(|error| Failure::because("read the address", &error))
+    }
+
+    /// Ends it, whatever it has written.
+    ///
+    /// # Errors
+    /// What it says; also that it was killed.
+    pub async fn stop(mut self) -> Result<(), Failure> {
+        let _ = self.child.start_kill();
+        self.end().await
     }
 
     /// Waits until it has written all: it ends when its client leaves.

@@ -56,11 +56,18 @@ impl Control {
     /// # Errors
     /// When there is no such disk or snapshot.
     pub async fn snapshot(&self, disk: &str, name: &str) -> Result<SnapshotView, Failure> {
-        let found = self.snapshots(disk).await?.into_iter().find(|one| one.name == name);
-        found.ok_or_else(|| {
-            Failure::new(Code::NotFound, format!("disk {disk} has no snapshot `{name}`"))
-                .hint("see `drystone disk snapshot list`")
-        })
+        let entry = self.find(disk)?;
+        let found = self.recorded(&entry.record, name)?;
+        let all = self.snapshots(&entry.record.name).await?;
+        all.into_iter().find(|one| one.number == found.number).ok_or_else(|| no_snapshot(disk, name))
+    }
+
+    /// A snapshot of a disk, as the disk's record has it.
+    fn recorded(&self, disk: &engine::DiskRecord, name: &str) -> Result<::cluster::Snapshot, Failure> {
+        let view = self.cluster.view();
+        let record = view.disks.get(&disk.id).map(|disk| &disk.record);
+        let found = record.and_then(|record| record.snapshots.named(name));
+        found.cloned().ok_or_else(|| no_snapshot(&disk.name, name))
     }
 
     /// What differs between a snapshot and an older one, or what it holds, from a byte on.
@@ -74,11 +81,8 @@ impl Control {
         from: u64,
     ) -> Result<ChangesView, Failure> {
         let entry = self.find(disk)?;
-        let newer = self.snapshot(&entry.record.name, snapshot).await?;
-        let older = match since {
-            Some(since) => Some(self.snapshot(&entry.record.name, since).await?),
-            None => None,
-        };
+        let newer = self.recorded(&entry.record, snapshot)?;
+        let older = since.map(|since| self.recorded(&entry.record, since)).transpose()?;
         if let Some(older) = older.as_ref().filter(|older| older.number >= newer.number) {
             return Err(Failure::usage(format!("snapshot {} is not older than {snapshot}", older.name)));
         }
@@ -134,10 +138,15 @@ impl Control {
         confirm: Option<&str>,
     ) -> Result<(), Failure> {
         let entry = self.find(disk)?;
-        self.snapshot(&entry.record.name, name).await?;
+        self.recorded(&entry.record, name)?;
         check_confirmed(confirm, name, "deleting a snapshot destroys what only it holds")?;
         self.cluster.delete_snapshot(entry.record.id, name).await
     }
+}
+
+fn no_snapshot(disk: &str, name: &str) -> Failure {
+    Failure::new(Code::NotFound, format!("disk {disk} has no snapshot `{name}`"))
+        .hint("see `drystone disk snapshot list`")
 }
 
 /// The snapshots of a disk, the oldest first.
