@@ -11,7 +11,8 @@ use crate::disk::{Disagreement, DiskRecord, DiskState, Snapshots};
 use base::{ComponentId, DiskId, NodeId, WriteId};
 use layout::Layout;
 use placement::{Percent, Policy};
-use replication::{Ceiling, Member, Numbers, Role, Roster, Standing};
+use replication::{Ceiling, Member, Numbers, Origin, Role, Roster, Standing};
+use std::collections::BTreeMap;
 
 /// Epochs that a host of release 0.1 can have used, one at each start. Its components promised none.
 const EPOCHS_BEFORE_PROMISES: u32 = 1 << 24;
@@ -44,6 +45,8 @@ pub struct Adopted {
     pub policy: Policy,
     /// Whether guests may only read it.
     pub read_only: bool,
+    /// What it is a clone of, if it is one.
+    pub origin: Option<Origin>,
     /// Its layout, over the components that were found.
     pub layout: Layout,
     /// Those components.
@@ -95,6 +98,8 @@ impl Adopted {
             surplus: None,
             follows: None,
             snapshots: Snapshots::default(),
+            origin: self.origin,
+            clones: BTreeMap::new(),
             debts: Vec::new(),
         };
         let record = DiskRecord { space_reservation: record.policy.space_reservation, ..record };
@@ -127,7 +132,7 @@ mod tests {
         let layout = Layout::of_copies(components.iter().map(copy).collect());
         let (name, policy) = ("web".to_owned(), policy("default"));
         let disk =
-            Adopted { id: DiskId(7), name, size: 4 * MIB, policy, read_only: false, layout, components };
+            Adopted { id: DiskId(7), name, size: 4 * MIB, policy, read_only: false, origin: None, layout, components };
         disk.record().expect("it fits together")
     }
 

@@ -12,6 +12,7 @@
 
 pub(crate) mod diverged;
 pub(crate) mod life;
+mod clones;
 mod moves;
 mod parts;
 mod replace;
@@ -24,7 +25,7 @@ use crate::attaching::Access;
 use base::{ComponentId, DeviceId, DiskId, NodeId};
 use layout::{Component, Invalid, Layout, Side};
 use placement::{Cause, Debt, PlacedDisk, Policy, Refusal, reservation};
-use replication::{InRows, Member, Moved, Roster, Standing};
+use replication::{InRows, Member, Moved, Origin, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::NewComponent;
 
@@ -75,6 +76,10 @@ pub struct DiskRecord {
     pub surplus: Option<u64>,
     /// Its snapshots.
     pub snapshots: Snapshots,
+    /// What it is a clone of, as long as not all of that is copied.
+    pub origin: Option<Origin>,
+    /// By the number of a snapshot: how many disks are clones of it. It stays as long as any is.
+    pub clones: BTreeMap<u32, u32>,
     /// What the policy asks for and the disk lacks.
     pub debts: Vec<Debt>,
 }
@@ -170,6 +175,12 @@ pub enum Objection {
         /// Bytes, for people.
         missing: String,
     },
+    /// What clones it has, or what it is a clone of, stands in the way.
+    #[error("the disk {0}")]
+    Clone(&'static str),
+    /// It is a clone, which stands in the way.
+    #[error("the disk is a clone, and {0} before it has copied what it shares with its origin (`drystone disk flatten`)")]
+    OfClone(&'static str),
     /// A snapshot stands in the way, or lacks.
     #[error(transparent)]
     Snapshot(#[from] NoSnapshot),
@@ -205,6 +216,9 @@ pub enum Disagreement {
     /// It has two layouts, and nothing says that it moves.
     #[error("the disk has two layouts, and does not move")]
     Moving,
+    /// It is a clone with a layout that no clone has, or has clones of a snapshot that is not there.
+    #[error("the disk is a clone whose layout no clone can have, or clones of a snapshot are counted that it does not have")]
+    Clones,
     /// The names of snapshots and their numbers differ.
     #[error("the snapshots that the record names are not those of its roster")]
     Snapshots,
@@ -303,6 +317,7 @@ impl DiskRecord {
         if !self.has_fitting_snapshots() {
             return Err(Disagreement::Snapshots);
         }
+        self.check_clones()?;
         self.check_incoming()?;
         self.layout_to_come().validate()?;
         self.check_members()?;

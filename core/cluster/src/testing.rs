@@ -96,6 +96,7 @@ impl View {
             read_only: false,
             follows: None,
             is_shared: false,
+            origin: None,
         };
         let made = DiskRecord::create(new, &plan, &self.nodes()).expect("all devices are known").record;
         let mut record = made.activate().expect("it is being made").record;

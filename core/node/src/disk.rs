@@ -3,6 +3,7 @@
 use crate::changes::Changes;
 use crate::interface::{DiskSpec, Token};
 use crate::mover::{Mover, Progress};
+use crate::origin::Regions;
 use crate::ownership::Ownership;
 use crate::pace::Pace;
 use iostats::Recorder;
@@ -25,6 +26,8 @@ pub(crate) struct Disk {
     pub(crate) mover: Option<Box<Mover>>,
     /// What all owners here moved of it.
     pub(crate) progress: Progress,
+    /// Of a clone: where its regions stand, as far as the owner here knows.
+    pub(crate) regions: Regions,
     /// Bytes of zeroes in writes that this node, as its owner, has turned into trims.
     pub(crate) zero_bytes_trimmed: u64,
     /// Grows with every recorded value.
@@ -43,6 +46,7 @@ impl Disk {
             changes: Changes::default(),
             mover: None,
             progress: Progress::default(),
+            regions: Regions::default(),
             zero_bytes_trimmed: 0,
             statistics_version: 0,
         }

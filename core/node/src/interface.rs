@@ -7,7 +7,7 @@ use base::{ComponentId, DiskId, Instant, NodeId};
 use diskgroup::{ComponentState, ComputeId, Event, Task};
 use layout::Layout;
 use replication::owner::{self, OwnerState, Reading};
-use replication::{OwnedBy, Roster};
+use replication::{Origin, OwnedBy, Roster};
 use wire::{Answer, Message, Refusal, Request};
 
 /// The caller's name for a request or an order; comes back with its end.
@@ -41,6 +41,8 @@ pub struct DiskSpec {
     pub course: Course,
     /// The number of its layout ([`replication::Roster::shape`]).
     pub shape: u32,
+    /// What it was cloned from, as long as not all of that is copied.
+    pub origin: Option<Origin>,
 }
 
 /// Which way a disk with two layouts moves.

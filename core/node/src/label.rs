@@ -3,14 +3,18 @@
 //!
 //! One version byte, then fields, little-endian. `docs/formats/disk-group.md` has the table.
 
+use base::DiskId;
 use base::bytes::{Reader, Writer};
 use layout::{Code, Component, Layout, striping};
+use replication::Origin;
 
 /// The version of labels of disks without parity. Version 1, whose parts have one copy each, is still read.
 const VERSION: u8 = 2;
 const VERSION_OF_ONE_COPY: u8 = 1;
 /// The version of labels of disks with parity, which a release that knows no parity must not take for others.
 const VERSION_OF_PARITY: u8 = 3;
+/// The version of labels of clones, which a release that knows none must not take for others.
+const VERSION_OF_CLONES: u8 = 4;
 /// Most parts of a concatenation in a label: each takes two of the 768 bytes.
 const PARTS_MAX: usize = 200;
 /// Bits of a part that hold its number of columns; the two bits above hold the copies beyond the first.
@@ -37,6 +41,8 @@ pub struct DiskLabel {
     pub position: u8,
     /// The shape of its layout: each part of the concatenation.
     pub shape: Vec<PartShape>,
+    /// What it is a clone of, if it is one. A clone has no parity.
+    pub origin: Option<Origin>,
 }
 
 /// The shape of one part of a disk.
@@ -89,7 +95,7 @@ impl PartShape {
     fn encode(self, version: u8, w: &mut Writer) {
         assert!(self.columns <= COLUMNS_MASK, "a layout has few components");
         match self.place {
-            PlaceShape::Copies(copies) if version < VERSION_OF_PARITY => {
+            PlaceShape::Copies(copies) if version != VERSION_OF_PARITY => {
                 assert!((1..=layout::limits::COPIES_MAX).contains(&usize::from(copies)));
                 w.u16(self.columns | u16::from(copies - 1) << COLUMNS_BITS);
             }
@@ -115,12 +121,22 @@ impl DiskLabel {
     pub fn encode(&self) -> Option<Vec<u8>> {
         let mut w = Writer::default();
         let has_parity = self.shape.iter().any(|part| matches!(part.place, PlaceShape::Rows(_)));
-        let version = if has_parity { VERSION_OF_PARITY } else { VERSION };
+        let version = match self.origin {
+            Some(_) if has_parity => return None,
+            Some(_) => VERSION_OF_CLONES,
+            None if has_parity => VERSION_OF_PARITY,
+            None => VERSION,
+        };
         w.u8(version);
         w.u8(u8::from(self.read_only));
         w.u16(self.place);
         if version == VERSION_OF_PARITY {
             w.u8(self.position);
+        }
+        if let Some(Origin { disk, snapshot, size }) = self.origin {
+            w.u128(disk.0);
+            w.u32(snapshot);
+            w.u64(size);
         }
         w.u64(self.size);
         for text in [&self.name, &self.policy] {
@@ -137,13 +153,18 @@ impl DiskLabel {
     pub fn decode(bytes: &[u8]) -> Option<DiskLabel> {
         let mut r = Reader::new(bytes);
         let version = r.u8();
-        if !(VERSION_OF_ONE_COPY..=VERSION_OF_PARITY).contains(&version) {
+        if !(VERSION_OF_ONE_COPY..=VERSION_OF_CLONES).contains(&version) {
             return None;
         }
         let read_only = r.u8() != 0;
         // Version 1 counts components, which are the places of a disk of one copy.
         let place = r.u16();
         let position = if version == VERSION_OF_PARITY { r.u8() } else { 0 };
+        let origin = (version == VERSION_OF_CLONES).then(|| Origin {
+            disk: DiskId(r.u128()),
+            snapshot: r.u32(),
+            size: r.u64(),
+        });
         let size = r.u64();
         let mut text = || {
             let len = r.u16() as usize;
@@ -159,7 +180,7 @@ impl DiskLabel {
         let shape = shape?;
         let has_copies = shape.iter().any(|part| part.place != PlaceShape::Copies(1));
         let makes_sense = version != VERSION_OF_ONE_COPY || !has_copies;
-        makes_sense.then_some(DiskLabel { name, size, policy, read_only, place, position, shape })
+        makes_sense.then_some(DiskLabel { name, size, policy, read_only, place, position, shape, origin })
     }
 }
 
@@ -245,11 +266,16 @@ mod tests {
             place: 7,
             position: 0,
             shape: vec![part(4, 2), part(1, 1), part(258, 4)],
+            origin: None,
         };
-        let bytes = label.encode().expect("it is short");
-        assert_eq!(DiskLabel::decode(&bytes), Some(label));
-        for len in 0..bytes.len() {
-            assert_eq!(DiskLabel::decode(&bytes[..len]), None, "{len} bytes");
+        let origin = Some(Origin { disk: DiskId(0x77), snapshot: 3, size: 9 << 30 });
+        for label in [DiskLabel { origin, ..label.clone() }, label] {
+            let bytes = label.encode().expect("it is short");
+            assert_eq!(bytes[0], if label.origin.is_some() { 4 } else { 2 });
+            assert_eq!(DiskLabel::decode(&bytes), Some(label));
+            for len in 0..bytes.len() {
+                assert_eq!(DiskLabel::decode(&bytes[..len]), None, "{len} bytes");
+            }
         }
     }
 
@@ -263,7 +289,7 @@ mod tests {
         assert_eq!(label.shape, [part(4, 1), part(1, 1)]);
         bytes[0] = 2;
         assert_eq!(label.encode(), Some(bytes.clone()), "version 2 differs where there are copies");
-        bytes[0] = 4;
+        bytes[0] = 5;
         assert_eq!(DiskLabel::decode(&bytes), None, "a newer version");
         bytes[0] = 1;
         bytes[21] = 0x40;
@@ -281,6 +307,7 @@ mod tests {
             place: 2,
             position: 5,
             shape: vec![rows, part(1, 2)],
+            origin: None,
         };
         let bytes =
             [3, 0, 2, 0, 5, 0, 0, 0x10, 0, 0, 0, 0, 0, 1, 0, b'a', 1, 0, b'p', 2, 0, 3, 0, 0x42, 1, 0, 2];

@@ -16,6 +16,7 @@ pub mod limits;
 mod mover;
 mod moves;
 mod node;
+mod origin;
 mod ownership;
 mod pace;
 mod pieces;

@@ -152,3 +152,9 @@ pub const ZERO_RUN_BLOCKS_MIN: usize = BLOCKS_PER_REGION;
 
 /// How long a move waits that did not go on.
 pub const MOVE_RETRY: Duration = Duration::from_secs(1);
+
+/// Bytes of a clone that one step of a trim covers at most: the first block of each region may have to be read before.
+pub const CLONE_TRIM_WINDOW: u64 = 64 << 20;
+
+/// How long a request of a clone waits whose origin this node has not heard of yet.
+pub const ORIGIN_RETRY: Duration = Duration::from_millis(50);

@@ -7,6 +7,7 @@ use base::request::{Buffers, Request};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use layout::{Layout, Span, Target};
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// A run of a disk's bytes that the owner reads or changes at once.
 #[derive(Debug, Clone, Copy)]
@@ -86,31 +87,41 @@ pub(crate) fn range_of(request: &Request) -> (u64, u64) {
     }
 }
 
-/// The blocks that a request changes: for a trim the blocks that it covers whole, otherwise all that it touches.
-pub(crate) fn change_of(key: u32, request: &Request) -> ChangedRange {
+/// The bytes that a request changes: of a trim those of the blocks that it covers whole.
+pub(crate) fn covered(request: &Request) -> Range<u64> {
     let (offset, len) = range_of(request);
     let end = offset + len;
-    if let Request::Trim { .. } = request {
-        let (start, end) = (offset.next_multiple_of(BLOCK_SIZE), end / BLOCK_SIZE * BLOCK_SIZE);
-        return ChangedRange { request: key, start, end, reads_first: false, is_apart: false };
+    match request {
+        Request::Trim { .. } => {
+            let start = offset.next_multiple_of(BLOCK_SIZE);
+            start..(end / BLOCK_SIZE * BLOCK_SIZE).max(start)
+        }
+        _ => offset..end,
     }
-    let reads_first = len > 0 && (!offset.is_multiple_of(BLOCK_SIZE) || !end.is_multiple_of(BLOCK_SIZE));
-    let start = offset / BLOCK_SIZE * BLOCK_SIZE;
-    let end = if len == 0 { start } else { end.next_multiple_of(BLOCK_SIZE) };
+}
+
+/// The blocks that a request changes, in part or as a whole.
+pub(crate) fn change_of(key: u32, request: &Request) -> ChangedRange {
+    let bytes = covered(request);
+    let start = bytes.start / BLOCK_SIZE * BLOCK_SIZE;
+    let end = if bytes.is_empty() { start } else { bytes.end.next_multiple_of(BLOCK_SIZE) };
+    let reads_first = !edges_of(request).is_empty();
     ChangedRange { request: key, start, end, reads_first, is_apart: false }
 }
 
-/// First bytes of the blocks that a request covers in part.
-pub(crate) fn edges_of(request: &Request) -> SmallVec<[u64; 2]> {
-    let (offset, len) = range_of(request);
-    let end = offset + len;
+/// The blocks that a request covers in part, as ranges of bytes.
+pub(crate) fn edges_of(request: &Request) -> SmallVec<[Range<u64>; 2]> {
+    let bytes = covered(request);
     let mut edges = SmallVec::new();
-    if !offset.is_multiple_of(BLOCK_SIZE) {
-        edges.push(offset / BLOCK_SIZE * BLOCK_SIZE);
+    if bytes.is_empty() {
+        return edges;
     }
-    let last = end / BLOCK_SIZE * BLOCK_SIZE;
-    if !end.is_multiple_of(BLOCK_SIZE) && !edges.contains(&last) {
-        edges.push(last);
+    let block = |at: u64| at / BLOCK_SIZE * BLOCK_SIZE..(at / BLOCK_SIZE + 1) * BLOCK_SIZE;
+    if !bytes.start.is_multiple_of(BLOCK_SIZE) {
+        edges.push(block(bytes.start));
+    }
+    if !bytes.end.is_multiple_of(BLOCK_SIZE) && edges.last() != Some(&block(bytes.end)) {
+        edges.push(block(bytes.end));
     }
     edges
 }

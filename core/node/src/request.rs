@@ -3,19 +3,19 @@
 //! Groups work in whole blocks. A write or zero-write that covers a block in part first reads that block. Until such
 //! a change has ended, no other change of its blocks begins. Long trims and zero-writes are done in windows.
 
+mod change;
+mod clones;
 mod state;
 mod status;
 
-use crate::changes::ChangedRange;
 use crate::interface::{FabricOutput, Output, Trouble};
 use crate::node::Node;
 use crate::pace::{Admission, Cost, congestion_delay};
 use crate::pieces;
-use crate::range::{Aim, Stretch, change_of, edges_of, range_of, stretches};
-use crate::zeroes::{Zeroes, changes_of_write};
-use base::request::{Buffers, Outcome, Pieces, Reply, Request, RequestError, cut};
+use crate::range::{Aim, Stretch, range_of, stretches};
+use base::request::{Outcome, Pieces, Reply, Request, RequestError};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB, SECTOR_SIZE};
-use base::{Buffer, RequestTag};
+use base::RequestTag;
 use iostats::{Arrival, Operation};
 use replication::{Rule, owner};
 use smallvec::SmallVec;
@@ -44,7 +44,7 @@ impl Node {
         // Statistics are recorded on the guest's node.
         let arrival = match requester {
             Requester::Guest(_) => self.record_arrival(disk, &request, offset, len),
-            Requester::Peer { .. } | Requester::Surplus(_) => None,
+            Requester::Peer { .. } | Requester::Surplus(_) | Requester::Clone { .. } => None,
         };
         if let Request::Flush = &request {
             return self.answer_requester(requester, Ok(Reply::Done), out);
@@ -91,6 +91,7 @@ impl Node {
             Requester::Surplus(token) => {
                 out.push(Output::Fabric(FabricOutput::given_back(token, outcome.is_ok())))
             }
+            Requester::Clone { request, piece } => self.origin_answered(request, piece, outcome, out),
         }
     }
 
@@ -132,6 +133,8 @@ impl Node {
             is_apart: false,
             followers: Vec::new(),
             is_abandoned: false,
+            reign: None,
+            edges: SmallVec::new(),
         };
         self.requests.insert(state) as u32
     }
@@ -155,7 +158,7 @@ impl Node {
         let host = match state.requester {
             Requester::Guest(_) => me,
             Requester::Peer { caller, .. } => caller.node.host,
-            Requester::Surplus(_) => return true,
+            Requester::Surplus(_) | Requester::Clone { .. } => return true,
         };
         if before != Admitted::ByLimits
             && !is_free
@@ -229,9 +232,13 @@ impl Node {
             return;
         }
         self.know_mover(disk);
-        let now = self.now;
+        let (now, reign) = (self.now, self.owner_number(disk));
         let state = &mut self.requests[key as usize];
-        state.began = now;
+        (state.began, state.reign) = (now, reign);
+        if self.disks[disk].spec.origin.is_some() && !self.is_prepared(key, out) {
+            return;
+        }
+        let state = &self.requests[key as usize];
         let (offset, len) = range_of(&state.request);
         match &state.request {
             Request::Read { .. } => self.read_blocks((key, 0), offset, len, out),
@@ -239,7 +246,7 @@ impl Node {
             Request::Status { .. } => self.ask_status(key, out),
             Request::Flush => unreachable!("a flush ends where it begins"),
             Request::Write { .. } | Request::Trim { .. } | Request::WriteZeroes { .. } => {
-                let change = change_of(key, &state.request);
+                let change = self.change_of(key);
                 if change.start >= change.end {
                     return self.end_request(key, out);
                 }
@@ -273,33 +280,17 @@ impl Node {
         }
         let start = offset / BLOCK_SIZE * BLOCK_SIZE;
         let end = (offset + len).next_multiple_of(BLOCK_SIZE);
-        let spans = self.stretches(self.requests[key as usize].disk, start, end - start, Aim::Read);
+        let disk = self.requests[key as usize].disk;
+        if self.disks[disk].spec.origin.is_some() {
+            return self.read_clone((key, snapshot), start..end, out);
+        }
+        let spans = self.stretches(disk, start, end - start, Aim::Read);
         let state = &mut self.requests[key as usize];
         state.stage = Stage::Reading;
         state.outstanding = spans.len() as u32;
         state.answers.resize(spans.len(), Pieces::new());
         for (piece, span) in spans.iter().enumerate() {
             self.read_from_owner((key, piece as u32), snapshot, *span);
-        }
-    }
-
-    /// A change may begin: it reads its edges first if it covers them in part.
-    fn start_change(&mut self, key: u32, change: ChangedRange, out: &mut Vec<Output>) {
-        let disk = self.requests[key as usize].disk;
-        self.disks[disk].ownership.holes.changed(change.start..change.end);
-        self.requests[key as usize].is_apart = change.is_apart;
-        if !change.reads_first {
-            self.requests[key as usize].stage = Stage::Changing { next: change.start };
-            return self.change_on(key, out);
-        }
-        let edges = edges_of(&self.requests[key as usize].request);
-        let state = &mut self.requests[key as usize];
-        state.stage = Stage::ReadingEdges;
-        state.outstanding = edges.len() as u32;
-        state.answers.resize(edges.len(), Pieces::new());
-        for (piece, edge) in edges.iter().enumerate() {
-            let spans = self.stretches(self.requests[key as usize].disk, *edge, BLOCK_SIZE, Aim::Read);
-            self.read_from_owner((key, piece as u32), 0, spans[0]);
         }
     }
 
@@ -337,9 +328,13 @@ impl Node {
         if state.outstanding > 0 {
             return;
         }
-        if state.is_returned {
+        if matches!(state.stage, Stage::Learning(_)) {
+            return self.learned(key, out);
+        }
+        if state.is_returned || self.is_of_former_owner(key) {
             return self.return_request(key, out);
         }
+        let state = &mut self.requests[key as usize];
         if !state.followers.is_empty() && self.follow(key, out) {
             return;
         }
@@ -355,10 +350,12 @@ impl Node {
             }
             Stage::Changing { .. } if !has_failed => self.change_on(key, out),
             Stage::Asking(_) if !has_failed => self.status_told(key, out),
-            Stage::Reading | Stage::ReadingEdges | Stage::Changing { .. } | Stage::Asking(_) => {
-                self.end_request(key, out);
-            }
-            Stage::Waiting | Stage::HasEdges | Stage::Told(_) => {
+            Stage::Reading
+            | Stage::ReadingEdges
+            | Stage::Changing { .. }
+            | Stage::Asking(_)
+            | Stage::Told(_) => self.end_request(key, out),
+            Stage::Waiting | Stage::HasEdges | Stage::Learning(_) => {
                 unreachable!("a request waits for its pieces")
             }
         }
@@ -367,181 +364,16 @@ impl Node {
     /// Continues a request that waited for memory.
     pub(crate) fn resume_request(&mut self, key: u32, out: &mut Vec<Output>) {
         match self.requests[key as usize].stage {
-            Stage::HasEdges => match self.merge_edges(key) {
-                Some((start, data)) => {
-                    let change = change_of(key, &self.requests[key as usize].request);
-                    self.requests[key as usize].stage = Stage::Changing { next: change.end };
-                    self.write_merged(key, change, start, data, out);
-                }
-                None => self.stalled.push_back(key),
-            },
+            Stage::HasEdges if self.is_of_former_owner(key) => self.return_request(key, out),
+            Stage::HasEdges => self.write_edges(key, out),
             Stage::Waiting
             | Stage::Reading
             | Stage::ReadingEdges
             | Stage::Changing { .. }
             | Stage::Told(_)
+            | Stage::Learning(_)
             | Stage::Asking(_) => {
                 unreachable!("these wait for pieces")
-            }
-        }
-    }
-
-    /// The whole blocks that a change with partial edges writes as data: all of a write, and only the edges of a
-    /// zero-write, one after the other. `None` if memory is short.
-    fn merge_edges(&self, key: u32) -> Option<(u64, Vec<(u64, Buffers)>)> {
-        let state = &self.requests[key as usize];
-        let change = change_of(key, &state.request);
-        let edges = edges_of(&state.request);
-        let (offset, len) = range_of(&state.request);
-        let mut blocks: Vec<(u64, Buffer)> = Vec::new();
-        for (edge, old) in edges.iter().zip(&state.answers) {
-            let mut block = self.pool.take(BLOCK_SIZE as usize)?;
-            pieces::copy_pieces(old, block.bytes_mut());
-            let from = offset.max(*edge);
-            let to = (offset + len).min(edge + BLOCK_SIZE);
-            let target = &mut block.bytes_mut()[(from - edge) as usize..(to - edge) as usize];
-            match &state.request {
-                Request::Write { data, .. } => {
-                    let part = cut(data, (from - offset) as usize, (to - from) as usize);
-                    pieces::copy_into(&part, target);
-                }
-                _ => target.fill(0),
-            }
-            blocks.push((*edge, block));
-        }
-        let mut writes: Vec<(u64, Buffers)> = Vec::new();
-        for (edge, block) in blocks {
-            writes.push((edge, smallvec::smallvec![block]));
-        }
-        // The data between the edges is not aligned in memory, so it is copied to aligned buffers.
-        let middle_start = offset.next_multiple_of(BLOCK_SIZE);
-        let middle_end = (offset + len) / BLOCK_SIZE * BLOCK_SIZE;
-        if let Request::Write { data, .. } = &state.request {
-            let mut at = middle_start;
-            while at < middle_end {
-                let take = (middle_end - at).min(EXTENT_SIZE - at % EXTENT_SIZE);
-                let mut buffer = self.pool.take(take as usize)?;
-                pieces::copy_into(&cut(data, (at - offset) as usize, take as usize), buffer.bytes_mut());
-                writes.push((at, smallvec::smallvec![buffer]));
-                at += take;
-            }
-        }
-        Some((change.start, writes))
-    }
-
-    fn write_merged(
-        &mut self,
-        key: u32,
-        change: ChangedRange,
-        start: u64,
-        writes: Vec<(u64, Buffers)>,
-        out: &mut Vec<Output>,
-    ) {
-        assert!(start == change.start, "edges begin where the change does");
-        let is_write = matches!(self.requests[key as usize].request, Request::Write { .. });
-        // Counted as one more until all are handed in, so that early answers do not end the request.
-        self.requests[key as usize].outstanding = 1;
-        let (offset, len) = range_of(&self.requests[key as usize].request);
-        for (at, data) in writes {
-            self.write_range(key, at, &data);
-        }
-        if !is_write {
-            let middle_start = offset.next_multiple_of(BLOCK_SIZE);
-            let middle_end = (offset + len) / BLOCK_SIZE * BLOCK_SIZE;
-            let keeps_space =
-                matches!(self.requests[key as usize].request, Request::WriteZeroes { allocate: true, .. });
-            if middle_start < middle_end && keeps_space {
-                let zeroes = self.zero_buffers(middle_end - middle_start);
-                self.write_range(key, middle_start, &zeroes);
-            } else if middle_start < middle_end {
-                self.trim_range(key, middle_start, middle_end - middle_start);
-            }
-        }
-        self.all_handed_in(key, out);
-    }
-
-    /// Submits the next window of a change with whole blocks at its edges, or ends the change.
-    fn change_on(&mut self, key: u32, out: &mut Vec<Output>) {
-        let state = &self.requests[key as usize];
-        let Stage::Changing { next } = state.stage else { unreachable!("it is changing") };
-        if !self.is_within(key) {
-            // The disk became smaller between two windows: freed space stays free.
-            self.requests[key as usize].error = Some(RequestError::OutOfRange);
-            return self.end_request(key, out);
-        }
-        let change = change_of(key, &state.request);
-        if next >= change.end {
-            return self.end_request(key, out);
-        }
-        let (window, data) = match &state.request {
-            Request::Write { data, .. } => (change.end - next, Some(data.clone())),
-            Request::WriteZeroes { allocate: true, .. } => {
-                let window = (change.end - next).min(ZERO_WINDOW);
-                (window, Some(self.zero_buffers(window)))
-            }
-            Request::Trim { .. } | Request::WriteZeroes { .. } => {
-                ((change.end - next).min(TRIM_WINDOW), None)
-            }
-            Request::Read { .. } | Request::View { .. } | Request::Flush | Request::Status { .. } => {
-                unreachable!("these change nothing")
-            }
-        };
-        let state = &mut self.requests[key as usize];
-        state.stage = Stage::Changing { next: next + window };
-        state.outstanding = 1; // As in `write_merged`.
-        match data {
-            Some(data) => self.write_range(key, next, &data),
-            None => self.trim_range(key, next, window),
-        }
-        self.all_handed_in(key, out);
-    }
-
-    /// All pieces of a step are submitted: drops the extra count that kept the request alive.
-    pub(crate) fn all_handed_in(&mut self, key: u32, out: &mut Vec<Output>) {
-        self.requests[key as usize].outstanding -= 1;
-        self.piece_ended(key, out);
-    }
-
-    pub(crate) fn zero_buffers(&self, len: u64) -> Buffers {
-        let whole = (0..len / EXTENT_SIZE).map(|_| self.zeroes.clone());
-        let rest = (len % EXTENT_SIZE) as usize;
-        whole.chain((rest > 0).then(|| self.zeroes.slice(0, rest))).collect()
-    }
-
-    /// Hands whole blocks to the owner; those that are zero become trims where the guest does not want to keep their space.
-    fn write_range(&mut self, key: u32, offset: u64, data: &Buffers) {
-        let disk = self.requests[key as usize].disk;
-        let zeroes = self.zeroes_of(key);
-        let len = pieces::len(data);
-        for range in self.still_to_do(key, offset..offset + len) {
-            let len = range.end - range.start;
-            let data = cut(data, (range.start - offset) as usize, len as usize);
-            self.note_followers(key, range.clone(), Some(&data));
-            for span in self.stretches(disk, range.start, len, Aim::Change) {
-                let data = cut(&data, (span.disk_offset - range.start) as usize, span.len as usize);
-                for (stretch, payload) in changes_of_write(&self.disks[disk].spec.layout, span, data, zeroes)
-                {
-                    if let owner::Payload::Trim { .. } = payload {
-                        self.disks[disk].zero_bytes_trimmed += stretch.len;
-                    }
-                    self.change_by_owner(key, stretch, payload);
-                }
-            }
-        }
-    }
-
-    /// What becomes of blocks of zeroes that a request writes.
-    pub(crate) fn zeroes_of(&self, key: u32) -> Zeroes {
-        Zeroes::of(&self.requests[key as usize].request, self.fabric.settings.rules)
-    }
-
-    fn trim_range(&mut self, key: u32, offset: u64, len: u64) {
-        let disk = self.requests[key as usize].disk;
-        for range in self.still_to_do(key, offset..offset + len) {
-            self.note_followers(key, range.clone(), None);
-            for span in self.stretches(disk, range.start, range.end - range.start, Aim::Change) {
-                let count = (span.len / BLOCK_SIZE) as u16;
-                self.change_by_owner(key, span, owner::Payload::Trim { count });
             }
         }
     }
@@ -552,6 +384,7 @@ impl Node {
             let state = &self.requests[key as usize];
             (state.requester, state.error.is_none())
         };
+        self.settle_regions(key);
         let had_change = self.end_change(key);
         let state = self.requests.remove(key as usize);
         let now = self.now;
@@ -580,6 +413,8 @@ impl Node {
 
     /// The owner that had begun the request is gone: it begins anew with the next owner.
     fn return_request(&mut self, key: u32, out: &mut Vec<Output>) {
+        self.requests[key as usize].error = Some(RequestError::Stopping); // As far as anybody knows.
+        self.settle_regions(key);
         let had_change = self.end_change(key);
         let state = &mut self.requests[key as usize];
         state.is_returned = false;
@@ -587,6 +422,7 @@ impl Node {
         state.error = None;
         state.stage = Stage::Waiting;
         state.answers.clear();
+        state.edges.clear();
         let disk = state.disk;
         self.hold(key, out);
         if had_change {

@@ -239,6 +239,7 @@ impl Bench {
             limits: Limits::default(),
             course: crate::Course::default(),
             shape: 0,
+            origin: None,
         }
     }
 
@@ -657,6 +658,7 @@ fn described(spec: &DiskSpec, place: usize, component: &Component) -> wire::NewC
         place: place as u16,
         position: component.position,
         shape: shape_of(&spec.layout).expect("it is a stripe at most"),
+        origin: None,
     };
     wire::NewComponent {
         id: component.id,

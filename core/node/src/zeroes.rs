@@ -5,6 +5,7 @@
 //! A checksum alone never decides: other blocks have it, too.
 
 use crate::limits::ZERO_RUN_BLOCKS_MIN;
+use crate::origin::REGION_SIZE;
 use crate::range::{Stretch, checksums};
 use base::checksum::CRC32C_OF_ZERO_BLOCK;
 use base::request::{Buffers, Request, cut};
@@ -25,6 +26,8 @@ pub(crate) enum Zeroes {
     Kept,
     /// They are trimmed once their bytes are compared with zeroes.
     Trimmed,
+    /// The same, but for the first block of each region: of a clone it tells that the region is its own.
+    TrimmedInside,
     /// They are trimmed by their checksum alone: a mutant.
     Believed,
 }
@@ -60,7 +63,10 @@ pub(crate) fn changes_of_write(
     let is_zero = |(block, checksum): (&[u8], &u32)| {
         *checksum == CRC32C_OF_ZERO_BLOCK && (zeroes == Zeroes::Believed || *block == ZERO_BLOCK)
     };
-    let are_zero: Vec<bool> = blocks.zip(&checksums).map(is_zero).collect();
+    let is_first = |block: u64| (of.disk_offset + block * BLOCK_SIZE).is_multiple_of(REGION_SIZE);
+    let keeps = |block: u64| zeroes == Zeroes::TrimmedInside && is_first(block);
+    let are_zero = (0..).zip(blocks.zip(&checksums)).map(|(block, one)| is_zero(one) && !keeps(block));
+    let are_zero: Vec<bool> = are_zero.collect();
     let columns = of.bytes_of_column(layout) / BLOCK_SIZE;
     let change = |Run { blocks, is_zero }: Run| {
         let (from, len) = (blocks.start as u64 * BLOCK_SIZE, blocks.len() as u64 * BLOCK_SIZE);

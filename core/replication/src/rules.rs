@@ -152,11 +152,17 @@ pub enum Rule {
     BeginNothingAbandoned,
     /// A block that a guest writes is trimmed only once its bytes were compared with zeroes, whatever its checksum (design 0045).
     CompareZeroes,
+    /// A change that covers a region of a clone's origin in part writes all of it (design 0050).
+    CopyUpWhole,
+    /// The first block of a region stays allocated where it tells that the region is the clone's own (design 0050).
+    KeepFirstBlocks,
+    /// The first block of a region stays a hole in copies where it tells that the region is the origin's (design 0050).
+    KeepFirstHoles,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 71] = [
+    pub const ALL: [Rule; 74] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -228,5 +234,8 @@ impl Rule {
         Rule::CopyHoles,
         Rule::CopyApart,
         Rule::CopyAnew,
+        Rule::CopyUpWhole,
+        Rule::KeepFirstBlocks,
+        Rule::KeepFirstHoles,
     ];
 }

@@ -1,5 +1,7 @@
 //! What the record says of a disk's snapshots, as far as replication needs it (docs/design/0047).
 
+use base::DiskId;
+
 /// Numbers of snapshots, as ranges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Numbers {
@@ -44,6 +46,18 @@ impl Numbers {
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
+}
+
+/// A snapshot of another disk that a disk shows wherever it has no region of its own: a clone (docs/design/0050). Stripe units of a clone are
+/// multiples of a region, it has no parity and does not move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// The disk of the snapshot.
+    pub disk: DiskId,
+    /// The snapshot's number.
+    pub snapshot: u32,
+    /// Bytes of it, from the first on, that the clone shows; beyond, it is an ordinary disk.
+    pub size: u64,
 }
 
 /// Why a snapshot that was asked for was not taken.

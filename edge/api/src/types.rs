@@ -50,7 +50,9 @@ pub use rebuild::{
 };
 pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
 pub use settings::{BalanceMode, SettingsView};
-pub use snapshots::{ChangesQuery, ChangesView, ConfirmSnapshot, CreateSnapshot, RunView, SnapshotView};
+pub use snapshots::{
+    ChangesQuery, ChangesView, CloneDisk, ConfirmSnapshot, CreateSnapshot, RunView, SnapshotView,
+};
 pub use space::{HostShareView, SpaceView};
 pub use support::{SupportFile, SupportView};
 pub use versions::{HostVersionsView, VersionsView};
@@ -448,6 +450,9 @@ pub struct DiskSummary {
     /// All that is wrong with it, and what it waits for, in one line; nothing when nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// What it is a clone of, as long as not all of that is copied: `golden@base`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clone_of: Option<String>,
 }
 
 /// All of one disk.

@@ -4,7 +4,7 @@ use crate::shell::{Shell, seconds, size};
 use crate::{estimate, snapshots, text, transfer};
 use api::client::disk_path;
 use api::types::{
-    AllowedView, AttachedView, BucketView, ChangeDisk, CreateDisk, DiskSummary, DiskView, HistogramView,
+    AllowedView, AttachedView, BucketView, ChangeDisk, CloneDisk, CreateDisk, DiskSummary, DiskView, HistogramView,
     HistogramsView, LatencyView, LimitView, MoveAction, RateView, RowChecksView, SnapshotView,
 };
 use base::units::format_bytes;
@@ -16,8 +16,16 @@ use failure::Failure;
 pub enum DiskCommand {
     /// Create a virtual disk.
     Create(CreateOptions),
+    /// Create a disk as a clone of another one, or of a snapshot of it: it is there at once, and takes space for what is written to it.
+    ///
+    /// The clone shows what the snapshot holds until it is written. Where it stands, its policy, and later changes of either disk are its own.
+    /// The snapshot cannot be deleted as long as a clone shares anything with it.
+    Clone(CloneOptions),
     /// List all disks.
     List {
+        /// Disk, or snapshot `DISK@SNAPSHOT`, of which only the clones are listed.
+        #[arg(long, value_name = "DISK")]
+        clones_of: Option<String>,
         /// Column to sort by, the largest figure first.
         #[arg(long, value_enum, default_value = "name")]
         sort: DiskSort,
@@ -168,6 +176,27 @@ pub struct CreateOptions {
     share: bool,
 }
 
+/// Options of `disk clone`.
+#[derive(Debug, Args)]
+pub struct CloneOptions {
+    /// Name of the disk; `DISK@SNAPSHOT` for a snapshot of it [default: a snapshot that is taken now, named for-CLONE].
+    of: String,
+    /// Name of the clone.
+    name: String,
+    /// Size of the clone, e.g. 100GiB; not smaller than what is cloned [default: as that].
+    #[arg(long, value_parser = size)]
+    size: Option<u64>,
+    /// Name of a policy, rules, or both: gold,stripes=2; none with parity [default: as the disk that is cloned].
+    #[arg(long)]
+    policy: Option<String>,
+    /// Let clients only read.
+    #[arg(long)]
+    read_only: bool,
+    /// Let clients of several hosts have the clone at once.
+    #[arg(long)]
+    share: bool,
+}
+
 /// Options of `disk allow`.
 #[derive(Debug, Args)]
 pub struct AllowOptions {
@@ -212,8 +241,13 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
             }
             shell.show(&disk, disk_text)
         }
-        DiskCommand::List { sort, reverse } => {
+        DiskCommand::Clone(options) => clone(shell, options).await,
+        DiskCommand::List { clones_of, sort, reverse } => {
             let mut disks: Vec<DiskSummary> = shell.client.get("/api/v1/disks").await?;
+            if let Some(of) = clones_of {
+                let is_of = |origin: &str| origin == of || origin.split('@').next() == Some(of.as_str());
+                disks.retain(|disk| disk.clone_of.as_deref().is_some_and(is_of));
+            }
             sort.apply(&mut disks, reverse);
             shell.show(&disks, |disks| disk_table(disks))
         }
@@ -261,6 +295,21 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
         DiskCommand::Estimate { name } => estimate::of_disk(shell, &name).await,
         DiskCommand::Histogram(options) => histogram(shell, options).await,
     }
+}
+
+/// Makes a clone.
+async fn clone(shell: &mut Shell<'_>, options: CloneOptions) -> Result<(), Failure> {
+    let CloneOptions { of, name, size, policy, read_only, share } = options;
+    let (disk, snapshot) = match of.split_once('@') {
+        Some((disk, snapshot)) => (disk, Some(snapshot.to_owned())),
+        None => (of.as_str(), None),
+    };
+    let request = CloneDisk { name, snapshot, size, policy, read_only, share };
+    let made: DiskView = shell.client.post(&format!("{}/clones", disk_path(disk)), &request).await?;
+    if !shell.json {
+        made.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    }
+    shell.show(&made, disk_text)
 }
 
 /// Changes a setting, or rules.

@@ -122,6 +122,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "drystone disk export web@tuesday tuesday.qcow2 --since monday --format qcow2 --backing monday.qcow2",
         ],
     ),
+    (
+        "disk clone",
+        &["drystone disk clone golden@base web-1", "drystone disk clone web web-test --policy single --size 200GiB"],
+    ),
     ("disk snapshot", &["drystone disk snapshot create web monday", "drystone disk snapshot list web"]),
     (
         "disk snapshot create",

@@ -188,6 +188,8 @@ pub struct DiskRecord {
     pub shape: u32,
     /// Its snapshots.
     pub snapshots: Vec<cluster::Snapshot>,
+    /// What it is a clone of, as long as not all of that is copied.
+    pub origin: Option<replication::Origin>,
 }
 
 impl DiskRecord {
@@ -223,6 +225,7 @@ impl DiskRecord {
             },
             course: self.course,
             shape: self.shape,
+            origin: self.origin,
         }
     }
 }

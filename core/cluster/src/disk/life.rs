@@ -5,7 +5,8 @@ use super::{DiskRecord, Nodes, Objection, Transition, node_of};
 use crate::attaching::Access;
 use base::{DiskId, WriteId};
 use placement::{Plan, Policy};
-use replication::{Member, Numbers, Role, Roster, Standing};
+use replication::{Member, Numbers, Origin, Role, Roster, Standing};
+use std::collections::BTreeMap;
 use wire::NewComponent;
 
 /// A disk to be created.
@@ -25,6 +26,8 @@ pub struct NewDisk {
     pub read_only: bool,
     /// Whether clients of several hosts may have it at once.
     pub is_shared: bool,
+    /// What it is a clone of, if it is to be one.
+    pub origin: Option<Origin>,
 }
 
 impl DiskRecord {
@@ -64,8 +67,11 @@ impl DiskRecord {
             moving: None,
             surplus: None,
             snapshots: Snapshots::default(),
+            origin: new.origin,
+            clones: BTreeMap::new(),
             debts: plan.debts.clone(),
         };
+        record.expect_fit_for_origin()?;
         let transition = record.changed(record.clone());
         Ok(Transition { create: transition.record.components(), ..transition })
     }
@@ -85,8 +91,9 @@ impl DiskRecord {
     /// or all but those on hosts that never come back.
     ///
     /// # Errors
-    /// When it is being deleted already.
+    /// When it is being deleted already, or has clones.
     pub fn begin_delete(&self) -> Result<Transition, Objection> {
+        self.expect_no_clones()?;
         match self.state {
             DiskState::Creating | DiskState::Active => {
                 let transition = self.changed(DiskRecord { state: DiskState::Deleting, ..self.clone() });

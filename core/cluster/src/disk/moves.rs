@@ -34,6 +34,7 @@ impl DiskRecord {
         self.expect_active()?;
         self.expect_one_layout()?;
         self.expect_no_snapshots("cannot be moved into another layout")?;
+        self.expect_no_origin("cannot be moved into another layout")?;
         if self.growth.is_some() {
             return Err(Objection::Growth("the disk is growing"));
         }
@@ -79,6 +80,7 @@ impl DiskRecord {
         self.expect_active()?;
         self.expect_one_layout()?;
         self.expect_no_snapshots("cannot be moved into another layout")?;
+        self.expect_no_origin("cannot be moved into another layout")?;
         let mut last = 0;
         let mut ids = || {
             last += 1;

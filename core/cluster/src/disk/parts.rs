@@ -163,6 +163,16 @@ pub enum NoSnapshot {
         "the disk has snapshots, and {0} with them yet: delete them first (`drystone disk snapshot delete`)"
     )]
     Has(&'static str),
+    /// Disks are clones of it.
+    #[error(
+        "{count} disks are clones of snapshot {name} (`drystone disk list --clones-of`): delete them first, or have them copy what they share          with it (`drystone disk flatten`)"
+    )]
+    HasClones {
+        /// The snapshot.
+        name: String,
+        /// How many.
+        count: u32,
+    },
     /// A component has a snapshot that no other one has.
     #[error(
         "component {component} is the only one in service that has snapshot {name}: delete that one first, or bring another copy back"

@@ -127,6 +127,7 @@ impl DiskRecord {
         }
         self.expect_one_layout()?;
         self.expect_no_snapshots("cannot be shrunk")?;
+        self.expect_no_origin("cannot be shrunk")?;
         if size == 0 || size >= self.size || !size.is_multiple_of(SECTOR_SIZE) {
             return Err(Objection::Size { wanted: "shrunk", size: self.size, found: size });
         }

@@ -69,6 +69,9 @@ impl DiskRecord {
         let mut next = self.clone();
         let index = next.snapshots.taken.iter().position(|one| one.name == name);
         let index = index.ok_or_else(|| Objection::Snapshot(NoSnapshot::Unknown(name.to_owned())))?;
+        if let Some(count) = next.clones.get(&next.snapshots.taken[index].number) {
+            return Err(Objection::Snapshot(NoSnapshot::HasClones { name: name.to_owned(), count: *count }));
+        }
         let gone = next.snapshots.taken.remove(index);
         next.roster.snapshots.delete(gone.number);
         Ok(self.changed(next))

@@ -24,6 +24,7 @@ fn made(view: &View, rules: &str, size: u64) -> DiskRecord {
         read_only: false,
         follows: None,
         is_shared: false,
+        origin: None,
     };
     let transition = DiskRecord::create(new, &plan, &view.nodes()).expect("all devices are known");
     assert_eq!(transition.create.len(), plan.layout.component_count());

@@ -27,6 +27,9 @@ impl Node {
         if disk.spec != spec {
             let is_reshaped = disk.spec.shape != spec.shape;
             let boundary = disk.spec.layout.boundary();
+            if disk.spec.origin != spec.origin {
+                disk.regions.forget();
+            }
             disk.spec = spec;
             if is_reshaped {
                 disk.progress = Progress::default();

@@ -62,7 +62,7 @@ impl Node {
         let state = &self.requests[key as usize];
         let asker = match state.requester {
             Requester::Peer { .. } => Asker::Forwarded,
-            Requester::Guest(_) | Requester::Surplus(_) => Asker::Guest,
+            Requester::Guest(_) | Requester::Surplus(_) | Requester::Clone { .. } => Asker::Guest,
         };
         self.change_by_name(Piece::changes_of(key), (state.tag, asker), of, payload);
     }
@@ -124,7 +124,8 @@ impl Node {
             &mut Vec<owner::Output>,
         ) -> Owner,
     ) {
-        let DiskSpec { id, verify_checksums: verifies, .. } = self.disks[disk].spec;
+        let DiskSpec { id, verify_checksums: verifies, origin, .. } = self.disks[disk].spec;
+        let is_clone = origin.is_some();
         let reading = self.reading_of(disk);
         let fabric = &mut self.fabric;
         let ownership = &mut self.disks[disk].ownership;
@@ -142,6 +143,7 @@ impl Node {
             copy_blocks_max,
             fold_after,
             starts_until,
+            is_clone,
             rules,
         };
         let record = (ownership.version, ownership.roster.clone());

@@ -252,7 +252,7 @@ impl Node {
     fn abandon_where(&mut self, is_it: impl Fn(&Caller, &RequestState) -> bool, out: &mut Vec<Output>) {
         let chosen = |(key, state): (usize, &RequestState)| match &state.requester {
             Requester::Peer { caller, .. } => is_it(caller, state).then_some(key as u32),
-            Requester::Guest(_) | Requester::Surplus(_) => None,
+            Requester::Guest(_) | Requester::Surplus(_) | Requester::Clone { .. } => None,
         };
         let keys: Vec<u32> = self.requests.iter().filter_map(chosen).collect();
         keys.into_iter().for_each(|key| self.abandon_request(key, out));
@@ -274,7 +274,7 @@ impl Node {
                     self.drop_request(key, out);
                     self.answer(caller, token, Answer::Refused(Refusal::NotOwner), out);
                 }
-                Requester::Guest(_) | Requester::Surplus(_) => {
+                Requester::Guest(_) | Requester::Surplus(_) | Requester::Clone { .. } => {
                     self.disks[disk].ownership.held.push_back(key);
                 }
             }

@@ -3,6 +3,7 @@
 use crate::holes::Stamp;
 use crate::interface::Token;
 use crate::mover::Follower;
+use crate::origin::Region;
 use crate::range::range_of;
 use base::RequestTag;
 use base::request::{Pieces, Request, RequestError, StatusRun};
@@ -22,6 +23,8 @@ pub(crate) enum Requester {
     Peer { caller: Caller, token: u32 },
     /// The control plane, which frees the space beyond the end of a disk.
     Surplus(Token),
+    /// A request of a clone on this node, which reads its origin.
+    Clone { request: u32, piece: u32 },
 }
 
 /// What has let a request begin.
@@ -49,8 +52,10 @@ pub(super) enum Stage {
     ReadingEdges,
     /// It has read these, and waits for memory to join the data.
     HasEdges,
-    /// It changes blocks; those before `next` are done or under way.
-    Changing { next: u64 },
+    /// It changes blocks up to `end`; those before `next` are done or under way.
+    Changing { next: u64, end: u64 },
+    /// It learns where the regions of a clone stand.
+    Learning(Lessons),
     /// It has its answer about allocation.
     Told(Vec<StatusRun>),
     /// The owner asks components about allocation.
@@ -82,6 +87,10 @@ pub(crate) struct RequestState {
     pub(crate) followers: Vec<Follower>,
     /// Whether its guest is gone: the request may end, but does not begin again.
     pub(crate) is_abandoned: bool,
+    /// The owner that it was begun with.
+    pub(super) reign: Option<u64>,
+    /// What it covers in part, and reads before it changes anything: blocks, or regions of a clone that are its origin's.
+    pub(super) edges: SmallVec<[Range<u64>; 2]>,
 }
 
 impl RequestState {
@@ -172,4 +181,32 @@ impl From<owner::Token> for Piece {
     fn from(owner::Token(token): owner::Token) -> Piece {
         Piece { request: (token >> 32) as u32, piece: token as u32 }
     }
+}
+
+/// What a request learns of a clone's regions.
+#[derive(Debug)]
+pub(super) struct Lessons {
+    pub(super) lessons: Vec<Lesson>,
+    /// When these were begun ([`crate::origin::Regions::begin_lesson`]).
+    pub(super) stamp: u64,
+    /// What follows.
+    pub(super) then: Then,
+}
+
+/// What is asked, and what was answered where that is not read.
+#[derive(Debug)]
+pub(super) enum Lesson {
+    /// Where the origin has anything.
+    Backed { bytes: Range<u64>, told: Vec<StatusRun> },
+    /// Whether the first block of a region is allocated in the clone, or in a snapshot of it (not 0).
+    Own { snapshot: u32, region: Region },
+}
+
+/// What follows a lesson.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Then {
+    /// The request starts.
+    Start,
+    /// It goes on to change blocks.
+    Change { next: u64, end: u64 },
 }

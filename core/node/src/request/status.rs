@@ -4,6 +4,7 @@
 //! blocks of a limited number of parts, so that a turn of the engine stays short. It is answered about these, and the
 //! client asks on.
 
+use super::clones::whole_regions;
 use super::state::{Piece, Question, Questions, Stage};
 use crate::holes::{Reign, Stamp};
 use crate::interface::Output;
@@ -26,6 +27,8 @@ impl Node {
     pub(super) fn ask_status(&mut self, key: u32, out: &mut Vec<Output>) {
         let (from, len) = range_of(&self.requests[key as usize].request);
         let disk = self.requests[key as usize].disk;
+        let lead = self.lead_of_status(key);
+        let (from, len) = (from - lead, len + lead);
         let Request::Status { of, .. } = self.requests[key as usize].request else {
             unreachable!("it asks for states of blocks")
         };
@@ -39,7 +42,8 @@ impl Node {
         let ownership = &self.disks[disk].ownership;
         let reign = Reign { owner: ownership.owner_number, layout: ownership.spec_version };
         let is_live = of == StatusOf::Disk;
-        let known = ownership.holes.end_of(from, reign).map(|end| end.min(from + len)).filter(|_| is_live);
+        let is_ordinary = is_live && self.disks[disk].spec.origin.is_none();
+        let known = ownership.holes.end_of(from, reign).map(|end| end.min(from + len)).filter(|_| is_ordinary);
         if let Some(next) = known.filter(|next| self.may_tell(disk, from..*next)) {
             let runs = vec![StatusRun { len: next - from, is_set: false }];
             self.requests[key as usize].stage = Stage::Told(runs);
@@ -132,8 +136,10 @@ impl Node {
         else {
             unreachable!("it asks what is allocated")
         };
-        let (disk, (_, len)) = (state.disk, range_of(&state.request));
-        let is_live = matches!(state.request, Request::Status { of: StatusOf::Disk, .. });
+        let (disk, (offset, len)) = (state.disk, range_of(&state.request));
+        let len = offset + len - from;
+        let Request::Status { of, .. } = state.request else { unreachable!("it asks for states of blocks") };
+        let is_live = of == StatusOf::Disk;
         let layout = &self.disks[disk].spec.layout;
         let unsaid = asked.iter().filter_map(|one| layout.locate(one.place, one.answer_end()));
         let told = unsaid.fold(next, u64::min);
@@ -155,6 +161,11 @@ impl Node {
                     cuts[index.expect("every place was asked")].give(at, last - first, &mut runs);
                 }
             }
+        }
+        match (of, self.disks[disk].spec.origin) {
+            (StatusOf::Changes { .. }, Some(_)) => runs = whole_regions(&runs, from, offset),
+            (_, Some(_)) => return self.ask_origin_status(key, from, runs, out),
+            (_, None) => {}
         }
         self.requests[key as usize].stage = Stage::Told(runs);
         self.end_request(key, out);

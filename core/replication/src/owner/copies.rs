@@ -20,7 +20,7 @@ use crate::locks::{Hold, Range};
 use crate::rules::Rule;
 use base::WriteId;
 use base::request::{Buffers, Piece, Pieces};
-use base::units::BLOCK_SIZE;
+use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION};
 use smallvec::SmallVec;
 use wire::{EntryKind, Refusal, Request};
 
@@ -196,8 +196,11 @@ impl Owner {
                     match holes {
                         Holes::Trim => requests.push(self.copy_of_hole(target, id, at, count)),
                         Holes::Zero => {
-                            let (data, checksums) = self.settings.zero_blocks(count);
-                            requests.push(self.copy_of_data(target, id, at, data, checksums));
+                            for (block, count) in self.zeroed_of(block, count) {
+                                let (data, checksums) = self.settings.zero_blocks(count);
+                                let at = (range.part, block);
+                                requests.push(self.copy_of_data(target, id, at, data, checksums));
+                            }
                         }
                         Holes::Skip => {}
                     }
@@ -209,6 +212,26 @@ impl Owner {
         for request in requests {
             self.send(node, Asked::Step(Step::CopyWrite { work: key }), request);
         }
+    }
+
+    /// The blocks of a hole that become zeroes in a copy: all of them, but of a clone those that tell whose their region is.
+    fn zeroed_of(&self, block: u16, count: u16) -> SmallVec<[(u16, u16); 1]> {
+        if !self.settings.is_clone || !self.holds(Rule::KeepFirstHoles) {
+            return smallvec::smallvec![(block, count)];
+        }
+        let of_region = BLOCKS_PER_REGION as u16;
+        let end = block + count;
+        let mut runs = SmallVec::new();
+        let mut at = block;
+        while at < end {
+            at += u16::from(at % of_region == 0);
+            let to = end.min(at.next_multiple_of(of_region));
+            if at < to {
+                runs.push((at, to - at));
+            }
+            at = to;
+        }
+        runs
     }
 
     /// A copy onto the content of a component.

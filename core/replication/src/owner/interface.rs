@@ -98,6 +98,9 @@ pub struct Settings {
     pub fold_after: Option<Duration>,
     /// Until when other nodes may be starting as this one did, and the directory be older than what they hold.
     pub starts_until: Instant,
+    /// Whether the first block of each region tells that the region is the disk's own and not its origin's: where it is a hole, no copy makes
+    /// it anything else.
+    pub is_clone: bool,
     /// The safety rules that hold: all in a product build.
     pub rules: Rules<Rule>,
 }

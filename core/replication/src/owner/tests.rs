@@ -116,6 +116,7 @@ impl Bench {
             copy_blocks_max: limits::COPY_BLOCKS_MAX,
             fold_after: Some(limits::FOLD_AFTER),
             starts_until: Instant(0),
+            is_clone: false,
             rules: removed.into(),
         };
         let (now, mut out) = (Instant(1 << 40), Vec::new());

@@ -26,6 +26,9 @@ pub struct SnapshotView {
     /// could be asked. When it is deleted, those that no older one needs come back.
     #[serde(default)]
     pub bytes: u64,
+    /// Disks that are clones of it: it cannot be deleted as long as there are any.
+    #[serde(default)]
+    pub clones: u32,
 }
 
 /// A snapshot that is to be taken.
@@ -34,6 +37,29 @@ pub struct SnapshotView {
 pub struct CreateSnapshot {
     /// Its name.
     pub name: String,
+}
+
+/// A disk that is to be made as a clone of a snapshot of another one.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CloneDisk {
+    /// Its name.
+    pub name: String,
+    /// The snapshot that it is a clone of [default: one that is taken now, with the name `for-` and that of the clone].
+    #[serde(default)]
+    pub snapshot: Option<String>,
+    /// Its size in bytes, a multiple of 512 [default: that of the disk when the snapshot was taken]. It cannot be smaller.
+    #[serde(default)]
+    pub size: Option<u64>,
+    /// A policy's name, rules, or both: `gold,stripes=2` [default: as the disk that is cloned]. Not one with parity.
+    #[serde(default)]
+    pub policy: Option<String>,
+    /// Whether clients may only read.
+    #[serde(default)]
+    pub read_only: bool,
+    /// Whether clients of several hosts may have it at once.
+    #[serde(default)]
+    pub share: bool,
 }
 
 /// What differs between two snapshots, or what one holds: one page of it.

@@ -63,6 +63,7 @@ impl Cluster {
             size: told.size,
             policy: told.policy.parse().map_err(|error| format!("its policy `{}`: {error}", told.policy))?,
             read_only: told.read_only,
+            origin: told.origin,
             layout,
             components: found.components.iter().map(component).collect(),
         };

@@ -1,5 +1,6 @@
 //! Making and deleting disks of the cluster.
 
+use super::change::objection;
 use super::{Cluster, Rules, View};
 use crate::directory::PolicyEntry;
 use crate::directory::shared::record::ClusterDisk;
@@ -12,6 +13,7 @@ use base::{ComponentId, DiskId, NodeId};
 use engine::{ClusterCommand, Command, EngineError, Order, OrderFailure};
 use failure::{Code, Failure};
 use placement::Policy;
+use replication::Origin;
 use std::collections::BTreeSet;
 use std::time::Instant;
 use tokio::sync::oneshot;
@@ -24,7 +26,12 @@ impl Cluster {
     ///
     /// # Errors
     /// When no place fits the policy, the name is taken, or a host does not make its component; then nothing is left.
-    pub async fn create_disk(&self, request: CreateDisk, rules: Rules) -> Result<String, Failure> {
+    pub async fn create_disk(
+        &self,
+        request: CreateDisk,
+        rules: Rules,
+        origin: Option<Origin>,
+    ) -> Result<String, Failure> {
         let Rules { policy, follows } = rules;
         let spaces = self.spaces().await?;
         let mut ids = component_ids(blocking_seed()?);
@@ -38,6 +45,7 @@ impl Cluster {
             follows,
             read_only: request.read_only,
             is_shared: request.share,
+            origin,
         };
         let made = DiskRecord::create(new, &plan, &nodes).map_err(|why| Failure::refused(why.to_string()))?;
         let mut disk = ClusterDisk {
@@ -66,27 +74,55 @@ impl Cluster {
         }
     }
 
-    /// Records a disk as being made, with its name, which must be free.
+    /// Records a disk as being made, with its name, which must be free; of a clone its origin knows of it from then on.
     async fn record_new(&self, disk: &ClusterDisk) -> Result<u64, Failure> {
         let record = &disk.record;
-        let change = disk.change(0)?;
-        let value = Some(serde_json::Value::String(record.id.to_string()));
-        let name = Change { key: ClusterDisk::name_key(&record.name), expected: 0, value };
-        match self.directory().commit(vec![name, change]).await {
-            Outcome::Done { version } => Ok(version),
-            Outcome::Conflict { .. } => {
-                Err(Failure::new(Code::Conflict, format!("there is a disk `{}` already", record.name)))
+        for _ in 0..ATTEMPTS {
+            let value = Some(serde_json::Value::String(record.id.to_string()));
+            let name = Change { key: ClusterDisk::name_key(&record.name), expected: 0, value };
+            let mut changes = vec![name, disk.change(0)?];
+            changes.extend(self.change_of_origin(disk).await?);
+            match self.directory().commit(changes).await {
+                Outcome::Done { version } => return Ok(version),
+                Outcome::Conflict { .. } if record.origin.is_some() => {
+                    if self.directory().get(&ClusterDisk::name_key(&record.name)).await?.is_some() {
+                        return Err(is_taken(&record.name));
+                    }
+                    tokio::time::sleep(DELETION_POLL).await; // The origin's record has changed.
+                }
+                Outcome::Conflict { .. } => return Err(is_taken(&record.name)),
+                Outcome::Unwritten { why } => return Err(unwritten(why)),
+                Outcome::Unknown => {
+                    return Err(Failure::new(
+                        Code::Unreachable,
+                        format!(
+                            "the directory does not answer: nobody knows whether disk `{}` is recorded",
+                            record.name
+                        ),
+                    )
+                    .hint("see `drystone disk list` when it answers again"));
+                }
             }
-            Outcome::Unwritten { why } => Err(unwritten(why)),
-            Outcome::Unknown => Err(Failure::new(
-                Code::Unreachable,
-                format!(
-                    "the directory does not answer: nobody knows whether disk `{}` is recorded",
-                    record.name
-                ),
-            )
-            .hint("see `drystone disk list` when it answers again")),
         }
+        Err(Failure::new(Code::Conflict, "the record of its origin changes all the time").hint("try again"))
+    }
+
+    /// What the record of a new clone's origin becomes with it: nothing else may delete the snapshot before.
+    async fn change_of_origin(&self, clone: &ClusterDisk) -> Result<Option<Change>, Failure> {
+        let Some(origin) = clone.record.origin else { return Ok(None) };
+        let gone = || Failure::refused("what is to be cloned is not there any more");
+        let of = self.fetch(origin.disk).await?.ok_or_else(gone)?;
+        let named = of.record.snapshots.taken.iter().find(|one| one.number == origin.snapshot);
+        let (next, _) = of.record.add_clone(&named.ok_or_else(gone)?.name).map_err(objection)?;
+        Ok(Some(of.with(next.record).change(of.record.version)?))
+    }
+
+    /// What the record of a clone's origin becomes when the clone is none any more. Nothing if that knows nothing of it: its record was made anew.
+    pub(super) async fn change_without_clone(&self, clone: &ClusterDisk) -> Result<Option<Change>, Failure> {
+        let Some(origin) = clone.record.origin else { return Ok(None) };
+        let Some(of) = self.fetch_any(origin.disk).await? else { return Ok(None) };
+        let Ok(next) = of.record.drop_clone(origin.snapshot) else { return Ok(None) };
+        Ok(Some(of.with(next.record).change(of.record.version)?))
     }
 
     async fn make_components(
@@ -234,6 +270,10 @@ impl Cluster {
         self.take(self.directory().watch(None).await?);
         Ok(())
     }
+}
+
+fn is_taken(name: &str) -> Failure {
+    Failure::new(Code::Conflict, format!("there is a disk `{name}` already"))
 }
 
 fn refusal(view: &View, node: NodeId, component: ComponentId, why: OrderFailure) -> Failure {

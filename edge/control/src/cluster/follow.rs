@@ -352,6 +352,7 @@ impl Cluster {
         if !attached.claims.is_empty() {
             changes.push(attached.change(record.id, &[])?);
         }
+        changes.extend(self.change_without_clone(disk).await?);
         self.directory().commit(changes).await;
         Ok(())
     }

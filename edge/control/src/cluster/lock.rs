@@ -4,12 +4,13 @@
 //! compare-and-set between the lock and a client that attaches at another host. Must end no connection unless that is asked for.
 
 use super::Cluster;
+use super::change::objection;
 use super::in_use::BeforeLock;
 use crate::cluster::{Place, in_use};
 use crate::directory::shared::record::{Attached, ClusterDisk};
 use crate::directory::shared::{Outcome, unwritten};
 use crate::limits::{ATTACH_POLL, DELETION_POLL, DETACH_WAIT};
-use ::cluster::{Access, Claim, DiskState};
+use ::cluster::{Access, Claim, DiskState, Objection};
 use base::{DiskId, HostId};
 use failure::{Code, Failure};
 use std::time::Instant;
@@ -186,7 +187,11 @@ impl Cluster {
                 )
                 .hint("see `drystone disk show`, and try again"));
             }
-            let Ok(change) = disk.record.begin_delete() else { return Ok(()) };
+            let change = match disk.record.begin_delete() {
+                Ok(change) => change,
+                Err(Objection::State(_)) => return Ok(()),
+                Err(why) => return Err(objection(why)),
+            };
             let mut next: ClusterDisk = disk.with(change.record);
             let changes = vec![next.change(disk.record.version)?, attached.change(id, &attached.claims)?];
             match self.directory().commit(changes).await {

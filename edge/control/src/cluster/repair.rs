@@ -333,6 +333,7 @@ pub(super) fn described(record: &DiskRecord, new: NewComponent) -> Option<NewCom
         place: place as u16,
         position,
         shape: node::label::shape_of(layout)?,
+        origin: record.origin,
     };
     Some(NewComponent { disk_label: about.encode()?, ..new })
 }

@@ -63,7 +63,11 @@ impl Control {
     }
 
     /// A snapshot of a disk, as the disk's record has it.
-    fn recorded(&self, disk: &engine::DiskRecord, name: &str) -> Result<::cluster::Snapshot, Failure> {
+    pub(super) fn recorded(
+        &self,
+        disk: &engine::DiskRecord,
+        name: &str,
+    ) -> Result<::cluster::Snapshot, Failure> {
         let view = self.cluster.view();
         let record = view.disks.get(&disk.id).map(|disk| &disk.record);
         let found = record.and_then(|record| record.snapshots.named(name));
@@ -166,5 +170,6 @@ fn snapshot_view(record: &DiskRecord, one: &::cluster::Snapshot, locals: &Locals
         copies,
         copies_wanted,
         bytes: snapshot_bytes_of(record, locals, one.number),
+        clones: record.clones.get(&one.number).copied().unwrap_or(0),
     }
 }

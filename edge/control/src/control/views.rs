@@ -305,6 +305,7 @@ fn summary(
         under_way: gathered.under_way(record.id),
         moving: gathered.moving(record.id),
         trouble,
+        clone_of: gathered.clone_of(record.id),
     }
 }
 

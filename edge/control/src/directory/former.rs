@@ -131,6 +131,8 @@ fn converted(former: FormerDisk, host: HostId) -> Result<ClusterDisk, String> {
         surplus,
         follows: None,
         snapshots: Default::default(),
+        origin: None,
+        clones: BTreeMap::new(),
         debts: Vec::new(),
     };
     disk.check().map_err(|error| format!("disk {}: {error}", disk.name))?;

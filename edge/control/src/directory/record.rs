@@ -107,6 +107,7 @@ impl TryFrom<StoredRecord> for DiskRecord {
             course: engine::Course::default(),
             shape: 0,
             snapshots: Vec::new(),
+            origin: None,
             name,
         })
     }

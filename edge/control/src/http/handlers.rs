@@ -8,7 +8,7 @@ use crate::http::input::{Input, Options};
 use crate::http::rights::Need;
 use api::types::{
     AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
-    CertificateRequest, CertificatesView, ChangeDisk, ChangePolicy, ChangeSettings, ChangesQuery,
+    CertificateRequest, CertificatesView, ChangeDisk, CloneDisk, ChangePolicy, ChangeSettings, ChangesQuery,
     ChangesView, ConfirmAuthority, ConfirmHost, ConfirmSnapshot, CopyRequest, CopyView, CreateDisk,
     CreatePolicy, CreateSnapshot, DeleteDisk, DeviceView, DirectoryView, DiskSummary, DiskView, EndImport,
     EstimateProgressView, EstimateView, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView,
@@ -382,6 +382,16 @@ pub async fn end_import(
     Input(request): Input<EndImport>,
 ) -> Answer<DiskView> {
     to_the_end(async move { control.end_import(&name, request).await }).await.map(Json)
+}
+
+/// Create a disk as a clone of a snapshot of another one: it shows what the snapshot holds until it is written.
+#[utoipa::path(post, path = "/api/v1/disks/{name}/clones", params(("name" = String, Path)), request_body = CloneDisk, responses((status = 201, body = DiskView), (status = "default", body = Failure)))]
+pub async fn clone_disk(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Input(request): Input<CloneDisk>,
+) -> Created<DiskView> {
+    Ok((StatusCode::CREATED, Json(control.clone_disk(&name, request).await?)))
 }
 
 /// List the snapshots of a disk, the oldest first.

@@ -141,6 +141,7 @@ fn general() -> Vec<Route> {
         right("DELETE /api/v1/disks/{name}", ChangeDisk, routes!(handlers::delete_disk)),
         right("POST /api/v1/disks/{name}/import", ChangeDisk, routes!(handlers::begin_import)),
         right("POST /api/v1/disks/{name}/import/end", ChangeDisk, routes!(handlers::end_import)),
+        right("POST /api/v1/disks/{name}/clones", ChangeDisk, routes!(handlers::clone_disk)),
         right("GET /api/v1/disks/{name}/snapshots", See, routes!(handlers::snapshots)),
         right("POST /api/v1/disks/{name}/snapshots", ChangeDisk, routes!(handlers::create_snapshot)),
         right("GET /api/v1/disks/{name}/snapshots/{snapshot}", See, routes!(handlers::snapshot)),

@@ -74,6 +74,8 @@ pub struct Features {
     pub zeroes: bool,
     /// Snapshots that are asked for or deleted, in thousandths of events a second; 0: none. Disks with parity, or that move, have none.
     pub snapshots: u64,
+    /// Whether one of the disks is a clone of the first snapshot of another, where there are any.
+    pub clones: bool,
 }
 
 /// One of the scenes that a seed may draw (`scenes`).
@@ -143,6 +145,7 @@ impl Features {
             moving: if moving.chance(1, 5) { moving.range(50..1500) } else { 0 },
             zeroes: zeroes.chance(1, 4),
             snapshots: if often.chance(1, 3) { often.range(500..6000) } else { 0 },
+            clones: false,
         };
         let streams = Streams {
             scenes,
@@ -173,7 +176,7 @@ impl fmt::Display for Features {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Features { scene, stand_ins, double_losses, busy, hangs, deaf, spoils, limits, .. } = *self;
         let Features { watchers, large_copies, parity, folds, checks, disagreements, moving, .. } = *self;
-        let Features { zeroes, snapshots, .. } = *self;
+        let Features { zeroes, snapshots, clones, .. } = *self;
         let flags = [
             ("late-joins", scene == Some(Scene::LateJoins)),
             ("shaky-openings", scene == Some(Scene::ShakyOpenings)),
@@ -182,6 +185,7 @@ impl fmt::Display for Features {
             ("watchers", watchers),
             ("large-copies", large_copies),
             ("zeroes", zeroes),
+            ("clones", clones),
         ];
         let rates = [
             ("stand-ins", stand_ins),
@@ -235,6 +239,7 @@ impl FromStr for Features {
                 "watchers" => features.watchers = true,
                 "large-copies" => features.large_copies = true,
                 "zeroes" => features.zeroes = true,
+                "clones" => features.clones = true,
                 "snapshots" => features.snapshots = rate()?,
                 other => return Err(format!("several hosts have no feature `{other}`")),
             }

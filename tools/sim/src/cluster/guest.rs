@@ -43,6 +43,10 @@ pub struct Guest {
     /// See `host`.
     pub moving_to: Option<usize>,
     pub(crate) registers: Registers,
+    /// The number of the snapshot of the first disk that its disk is a clone of.
+    pub(crate) origin: Option<u32>,
+    /// Whether it was told that this is not there.
+    pub(crate) lacks_origin: bool,
     /// What its snapshots read as.
     pub(crate) views: Views,
     asked: BTreeMap<u64, Asked>,
@@ -70,6 +74,8 @@ impl Guest {
             host,
             moving_to: None,
             registers: if has_rows { Registers::of_rows() } else { Registers::default() },
+            origin: None,
+            lacks_origin: false,
             views: Views::default(),
             asked: BTreeMap::new(),
             doubtful: Vec::new(),
@@ -405,6 +411,13 @@ impl Guest {
                 self.check(first, count, began, &pieces)?;
             }
             (Asked::Read { .. }, Err(RequestError::Damaged)) if may_damage => self.errors += 1,
+            (Asked::Read { .. }, Err(RequestError::NoSnapshot)) if self.origin.is_some() => {
+                self.lacks_origin = true;
+            }
+            (Asked::Write { blocks, .. }, Err(RequestError::NoSnapshot)) if self.origin.is_some() => {
+                self.lacks_origin = true;
+                blocks.iter().for_each(|(block, value)| self.registers.undecide(*block, *value));
+            }
             (Asked::View { number, first, count, .. }, Ok(Reply::Data(pieces))) => {
                 self.view_read(number, &pieces, &[(first, 0, count)])?;
             }

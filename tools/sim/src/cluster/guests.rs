@@ -43,6 +43,9 @@ impl World {
         let think_ns = if self.now < self.rush_until { rush_ns } else { self.plan.think_ns };
         let pause = 1 + self.random.below(think_ns);
         self.later(pause, Event::Guest { guest });
+        if self.awaits_origin(guest) {
+            return;
+        }
         if self.has_load && self.random.chance(1, 8) {
             self.observe(guest);
         }

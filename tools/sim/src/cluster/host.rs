@@ -226,6 +226,7 @@ pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
         limits: node::Limits::default(),
         course: node::Course::default(),
         shape: 0,
+        origin: None,
     }
 }
 

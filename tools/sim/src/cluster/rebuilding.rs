@@ -323,6 +323,8 @@ fn disk_record(spec: node::DiskSpec, version: u64, roster: Roster) -> DiskRecord
         surplus: None,
         follows: None,
         snapshots: ::cluster::Snapshots { taken, last_asked: None },
+        origin: None,
+        clones: Default::default(),
         debts: Vec::new(),
     }
 }

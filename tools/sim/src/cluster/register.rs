@@ -61,6 +61,10 @@ pub struct Registers {
     clock: u64,
     /// Nanoseconds since the run began.
     now: u64,
+    /// Whether blocks that nobody wrote read as those of another disk's snapshot, which whoever reads them first tells.
+    is_clone: bool,
+    /// What was told of these.
+    inherited: BTreeMap<Block, Value>,
     /// Whether a write that was long unanswered may be done again.
     may_repeat: bool,
     /// Times that one was.
@@ -71,6 +75,16 @@ impl Registers {
     /// Those of a disk with rows, where a write that was long unanswered may be done again.
     pub fn of_rows() -> Registers {
         Registers { may_repeat: true, ..Registers::default() }
+    }
+
+    /// Blocks that nobody wrote read as those of another disk's snapshot.
+    pub fn inherit(&mut self) {
+        self.is_clone = true;
+    }
+
+    /// What blocks of that snapshot were read as.
+    pub fn inherited(&self) -> &BTreeMap<Block, Value> {
+        &self.inherited
     }
 
     /// Remembers all writes from now on.
@@ -152,7 +166,13 @@ impl Registers {
         let mut allowed: Vec<(Block, Value, Vec<Lasting>)> = Vec::new();
         for (block, value) in found {
             let written = history.get(block).map_or(&[][..], Vec::as_slice);
-            let first = Written { value: 0, began: 0, ended: Some(0) };
+            let is_written = written.iter().any(|one| one.value == *value);
+            let inherited = self.inherited.get(block).copied();
+            let value_before = match self.is_clone {
+                true => inherited.unwrap_or(if is_written { 0 } else { *value }),
+                false => 0,
+            };
+            let first = Written { value: value_before, began: 0, ended: Some(0) };
             let same = written.iter().chain([&first]).filter(|one| one.value == *value);
             // From its beginning on, until something is acknowledged that began after its own end.
             let lasts = |one: &Written| {
@@ -183,6 +203,16 @@ impl Registers {
         ))
     }
 
+    /// A block of a clone was read: what can be no write of it is what it has from its origin, if it may still have that.
+    fn inherit_value(&mut self, block: Block, found: Value) {
+        let state = self.blocks.entry(block).or_default();
+        let may_have = self.is_clone && state.current.contains(&(0, 0)) && !self.inherited.contains_key(&block);
+        if may_have && !state.pending.iter().any(|one| one.value == found) {
+            state.current.iter_mut().filter(|one| **one == (0, 0)).for_each(|one| one.0 = found);
+            self.inherited.insert(block, found);
+        }
+    }
+
     /// Checks what a read that began at `began` found.
     ///
     /// # Errors
@@ -190,6 +220,7 @@ impl Registers {
     pub fn check(&mut self, block: Block, found: Value, began: u64) -> Result<(), String> {
         self.clock += 1;
         let clock = self.clock;
+        self.inherit_value(block, found);
         let state = self.blocks.entry(block).or_default();
         if state.current.iter().any(|(_, since)| *since > began) {
             // Decided while the read was under way: what stood before is a fair answer too.

@@ -10,7 +10,7 @@ use base::request::{Request, StatusOf};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use base::{ComponentId, DiskId};
 use node::Token;
-use replication::{NotTaken, Roster, Standing};
+use replication::{NotTaken, Origin, Roster, Standing};
 use wire::Answer;
 
 /// Names of inspections that nothing else has.
@@ -64,8 +64,8 @@ impl World {
                 roster.snapshots.to_sweep = true;
                 true
             }
-            1..3 if count > 0 => self.delete_one(&mut roster),
-            _ if count >= MOST => self.delete_one(&mut roster),
+            1..3 if count > 0 => self.delete_one(disk, &mut roster),
+            _ if count >= MOST => self.delete_one(disk, &mut roster),
             _ => roster.snapshots.ask(),
         };
         if is_changed {
@@ -75,10 +75,13 @@ impl World {
         }
     }
 
-    fn delete_one(&mut self, roster: &mut Roster) -> bool {
+    fn delete_one(&mut self, of: DiskId, roster: &mut Roster) -> bool {
         let index = self.snapshots.below(roster.snapshots.taken.len() as u64) as usize;
         let number = roster.snapshots.taken[index];
-        roster.snapshots.delete(number)
+        let is_origin = self.disks.iter().any(|disk| {
+            disk.origin.is_some_and(|origin| origin.disk == of && origin.snapshot == number)
+        });
+        !is_origin && roster.snapshots.delete(number)
     }
 
     /// Records have changed: the guests of their disks know what views may read as.
@@ -91,6 +94,10 @@ impl World {
                 Change::Taken(number) => {
                     guest.views.taken(number, guest.registers.clock());
                     self.summary.snapshots += 1;
+                    if self.plan.clones && disk == self.disks[0].id && self.disks[1].origin.is_none() {
+                        self.clone_disk(number);
+                        continue;
+                    }
                 }
                 Change::Deleted(number) => guest.check_view(number)?,
             }
@@ -130,7 +137,8 @@ impl World {
     pub(crate) fn check_missing_views(&mut self, guest: usize) {
         let disk = self.guests[guest].disk;
         for number in std::mem::take(&mut self.guests[guest].views.missing) {
-            if !self.may_lack(disk, number) {
+            let of_origin = self.guests[guest].origin.map(|origin| self.may_lack(self.disks[0].id, origin));
+            if !self.may_lack(disk, number) && of_origin != Some(true) {
                 self.fail(format!(
                     "the view of snapshot {number} of {disk:?} is not there, and some that count have it"
                 ));
@@ -178,6 +186,7 @@ impl World {
             return Ok(());
         }
         self.read_views_through_owners()?;
+        self.compare_origin()?;
         self.guests.iter().try_for_each(|guest| {
             guest.views.numbers().into_iter().try_for_each(|number| guest.check_view(number))
         })?;
@@ -186,6 +195,55 @@ impl World {
         }
         self.inspect_views()?;
         self.check_lists()
+    }
+
+    /// The second disk is a clone of a snapshot of the first one from now on: every host knows it so, and its guest begins.
+    fn clone_disk(&mut self, snapshot: u32) {
+        let (disk, size) = (self.disks[0].id, self.disks[0].size);
+        // Less than all of it, now and then: beyond, the clone is an ordinary disk.
+        let less = if self.snapshots.chance(1, 2) { self.snapshots.below(size / 2 / BLOCK_SIZE) } else { 0 };
+        self.disks[1].origin = Some(Origin { disk, snapshot, size: size - less * BLOCK_SIZE });
+        self.say(|| format!("{:?} is a clone: {:?}", self.disks[1].id, self.disks[1].origin));
+        let guest = &mut self.guests[1];
+        guest.origin = Some(snapshot);
+        guest.registers.inherit();
+        let spec = self.disks[1].clone();
+        for host in 0..self.hosts.len() {
+            let spec = spec.clone();
+            self.with_node(host, |node, now, out| {
+                node.update_disk(now, u64::MAX, spec, out);
+            });
+        }
+    }
+
+    /// Whether a guest waits until its disk is a clone.
+    pub(crate) fn awaits_origin(&self, guest: usize) -> bool {
+        self.plan.clones && guest == 1 && self.guests[1].origin.is_none()
+    }
+
+    /// What a clone has from its origin must be what the snapshot reads as.
+    pub(crate) fn compare_origin(&mut self) -> Result<(), String> {
+        let Some(number) = self.guests.get(1).and_then(|guest| guest.origin) else { return Ok(()) };
+        if std::mem::take(&mut self.guests[1].lacks_origin) && !self.may_lack(self.disks[0].id, number) {
+            return Err(format!("the origin, snapshot {number}, is not there, and some that count have it"));
+        }
+        let size = self.disks[1].origin.expect("it is a clone").size;
+        let inherited: Vec<(u64, u64)> =
+            self.guests[1].registers.inherited().iter().map(|(block, value)| (*block, *value)).collect();
+        for (block, value) in inherited {
+            match block * BLOCK_SIZE {
+                // A block of which the origin has a part alone is no value.
+                start if start + BLOCK_SIZE <= size => self.guests[0]
+                    .views
+                    .read(number, block, value)
+                    .map_err(|why| format!("as the clone has it, {why}"))?,
+                start if start >= size && value != 0 => {
+                    return Err(format!("block {block} is beyond the origin, and reads {value:x}"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn read_views_through_owners(&mut self) -> Result<(), String> {
@@ -208,7 +266,9 @@ impl World {
     /// Reads the views of every component by itself.
     fn inspect_views(&mut self) -> Result<(), String> {
         self.inspected.clear();
-        for guest in 0..self.guests.len() {
+        // Components of a clone do not have all of it.
+        let whole = (0..self.guests.len()).filter(|guest| self.guests[*guest].origin.is_none());
+        for guest in whole.collect::<Vec<_>>() {
             let (_, roster) = self.directory.get(self.guests[guest].disk).expect("every disk has a record");
             // One after the other: what was read is kept in the memory of the hosts until it is looked at.
             for number in &roster.snapshots.taken {

@@ -12,7 +12,7 @@ use engine::{Course, DiskRecord as EngineRecord};
 use failure::Failure;
 use layout::{Component, Layout};
 use placement::{Debt, Percent, RULES};
-use replication::{Ceiling, Member, OwnedBy, Role, Roster, Standing};
+use replication::{Ceiling, Member, Origin, OwnedBy, Role, Roster, Standing};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,6 +59,12 @@ struct StoredDisk {
     /// From level 4 on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     snapshots: Option<StoredSnapshots>,
+    /// What it is a clone of, from level 4 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    origin: Option<StoredOrigin>,
+    /// Disks that are clones of its snapshots, by number, from level 4 on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    clones: Vec<(u32, u32)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     debts: Vec<StoredDebt>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -208,6 +214,7 @@ pub fn engine_record(record: &DiskRecord) -> EngineRecord {
         spins: false,
         shape: record.roster.shape,
         snapshots: record.snapshots.taken.clone(),
+        origin: record.origin,
         course: record.moving.as_ref().map_or(Course::default(), |moving| Course {
             is_back: moving.is_back,
             is_paused: moving.is_paused,
@@ -264,6 +271,8 @@ impl ClusterDisk {
             surplus: self.record.surplus,
             follows: self.record.follows.clone(),
             snapshots: StoredSnapshots::of(&self.record.roster.snapshots, &self.record.snapshots),
+            origin: self.record.origin.map(StoredOrigin::from),
+            clones: self.record.clones.iter().map(|(number, count)| (*number, *count)).collect(),
             debts: self.record.debts.iter().map(StoredDebt::from).collect(),
             gone: self.gone.iter().map(ToString::to_string).collect(),
         })
@@ -318,6 +327,8 @@ impl StoredDisk {
                 },
                 roster: replication::Roster { snapshots: numbers, ..self.roster.roster()? },
                 snapshots,
+                origin: self.origin.map(StoredOrigin::origin).transpose()?,
+                clones: self.clones.into_iter().collect(),
                 incoming: self
                     .incoming
                     .into_iter()
@@ -338,6 +349,27 @@ impl StoredDisk {
             maker: (parsed(&self.maker.0)?, self.maker.1),
             gone: ids.collect::<Result<_, _>>()?,
         })
+    }
+}
+
+/// What a disk is a clone of.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredOrigin {
+    disk: String,
+    snapshot: u32,
+    size: u64,
+}
+
+impl From<Origin> for StoredOrigin {
+    fn from(Origin { disk, snapshot, size }: Origin) -> StoredOrigin {
+        StoredOrigin { disk: disk.to_string(), snapshot, size }
+    }
+}
+
+impl StoredOrigin {
+    fn origin(self) -> Result<Origin, String> {
+        Ok(Origin { disk: parsed(&self.disk)?, snapshot: self.snapshot, size: self.size })
     }
 }
 

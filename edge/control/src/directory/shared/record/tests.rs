@@ -11,7 +11,7 @@ use base::{ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, NodeId, Writ
 use layout::{Component, Layout};
 use placement::{Debt, Policy};
 use replication::{Member, OwnedBy, Role, Roster, Standing};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn node(host: u128) -> NodeId {
     NodeId { host: HostId(host), shard: 0 }
@@ -74,6 +74,8 @@ fn disk() -> ClusterDisk {
             surplus: None,
             follows: Some("gold".to_owned()),
             snapshots: ::cluster::Snapshots::default(),
+            origin: None,
+            clones: BTreeMap::new(),
             debts: vec![debt],
         },
         created: 1_700_000_000,

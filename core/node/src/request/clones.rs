@@ -1,0 +1,517 @@
+//! Requests of clones (docs/design/0050): where the regions of their range stand is learned first. What is the origin's is read there, and a
+//! change that covers such a region in part writes all of it.
+//!
+//! The origin is read by requests of this node for that disk, as a guest's would be: forwarded to its owner, and held while it has none.
+
+use super::Requester;
+use super::state::{Lesson, Lessons, Stage, Then};
+use crate::interface::Output;
+use crate::limits::{CLONE_TRIM_WINDOW, ORIGIN_RETRY};
+use crate::node::Node;
+use crate::origin::{REGION_SIZE, Region, State, backed_of, bytes_of, regions_of};
+use crate::pieces;
+use crate::range::{Aim, Stretch, covered, edges_of};
+use crate::zeroes::Zeroes;
+use base::request::{Outcome, Piece, Pieces, Reply, Request, RequestError, StatusOf, StatusRun};
+use base::units::{BLOCK_SIZE, EXTENT_SIZE};
+use replication::{Origin, Rule, owner};
+use smallvec::SmallVec;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// Where a range of a clone is read.
+enum Source {
+    Own(Stretch),
+    Origin(Range<u64>),
+}
+
+/// What must be known of a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Want {
+    /// Where its blocks are read.
+    Source,
+    /// The same, and of a region that the origin has nothing of whether its first block is allocated.
+    FirstBlock,
+}
+
+impl Node {
+    fn origin_of(&self, disk: u32) -> Origin {
+        self.disks[disk].spec.origin.expect("it is a clone")
+    }
+
+    /// Whether a request was begun with an owner that is gone: what it has read of an origin since may not count any more.
+    pub(super) fn is_of_former_owner(&self, key: u32) -> bool {
+        let state = &self.requests[key as usize];
+        self.disks[state.disk].spec.origin.is_some() && state.reign != self.owner_number(state.disk)
+    }
+
+    fn region_state(&self, disk: u32, snapshot: u32, region: Region) -> State {
+        self.disks[disk].regions.state(snapshot, region, self.origin_of(disk).size)
+    }
+
+    /// Whether a request may start: the origin is open here, and it is known where the regions stand that it reads, or covers in part. Else it
+    /// starts once that is so.
+    pub(super) fn is_prepared(&mut self, key: u32, out: &mut Vec<Output>) -> bool {
+        let (disk, reign) = (self.requests[key as usize].disk, self.requests[key as usize].reign);
+        self.disks[disk].regions.reign(reign);
+        if self.disks.key_of(self.origin_of(disk).disk).is_none() {
+            let until = self.now + ORIGIN_RETRY;
+            self.requests[key as usize].stage = Stage::Waiting;
+            self.delay(key, until);
+            return false;
+        }
+        let state = &self.requests[key as usize];
+        let (snapshot, ranges) = match &state.request {
+            Request::Read { offset, len } => (0, vec![*offset..offset + u64::from(*len)]),
+            Request::View { snapshot, offset, len } => (*snapshot, vec![*offset..offset + u64::from(*len)]),
+            Request::Flush | Request::Status { .. } => return true,
+            Request::Write { .. } | Request::Trim { .. } | Request::WriteZeroes { .. } => {
+                let bytes = covered(&state.request);
+                let is_long = bytes.end - bytes.start > CLONE_TRIM_WINDOW;
+                let (first, last) = (bytes.start..bytes.start + 1, bytes.end.saturating_sub(1)..bytes.end);
+                let edges = if is_long { vec![first, last] } else { vec![bytes.clone()] };
+                (0, if bytes.is_empty() { Vec::new() } else { edges })
+            }
+        };
+        ranges.into_iter().all(|bytes| self.learn(key, (snapshot, Want::Source), bytes, Then::Start, out))
+    }
+
+    /// Whether it is known of the regions at both ends of a change whether they are the origin's.
+    pub(super) fn knows_edges(&self, key: u32) -> bool {
+        let state = &self.requests[key as usize];
+        let bytes = covered(&state.request);
+        let ends = [bytes.start, bytes.end.saturating_sub(1)];
+        let state_of = |at: &u64| self.region_state(state.disk, 0, at / REGION_SIZE);
+        bytes.is_empty() || !ends.iter().any(|at| matches!(state_of(at), State::Unasked | State::Unread))
+    }
+
+    /// What a change of a clone covers in part: blocks, and the whole of regions that are the origin's.
+    pub(super) fn edges_of_clone(&self, key: u32) -> SmallVec<[Range<u64>; 2]> {
+        let state = &self.requests[key as usize];
+        let bytes = covered(&state.request);
+        let mut edges: SmallVec<[Range<u64>; 2]> = SmallVec::new();
+        if bytes.is_empty() {
+            return edges;
+        }
+        let disk_end = self.disks[state.disk].spec.size.next_multiple_of(BLOCK_SIZE);
+        let blocks = edges_of(&state.request);
+        for at in [bytes.start, bytes.end - 1] {
+            let region = bytes_of(at / REGION_SIZE);
+            let region = region.start..region.end.min(disk_end);
+            let is_whole = bytes.start <= region.start && region.end <= bytes.end;
+            let of_block = || blocks.iter().find(|block| block.contains(&at)).cloned();
+            let copies_up = self.fabric.settings.rules.hold(Rule::CopyUpWhole);
+            let edge = match self.is_inherited(state.disk, &region) && copies_up {
+                true if !is_whole => Some(region),
+                _ => of_block(),
+            };
+            edges.extend(edge.filter(|edge| edges.last() != Some(edge)));
+        }
+        edges
+    }
+
+    /// Whether these bytes, all of one region, are the origin's.
+    pub(super) fn is_inherited(&self, disk: u32, bytes: &Range<u64>) -> bool {
+        self.disks[disk].spec.origin.is_some()
+            && self.region_state(disk, 0, bytes.start / REGION_SIZE) == State::Inherited
+    }
+
+    /// Learns of a range what is wanted. True if all is known.
+    fn learn(
+        &mut self,
+        key: u32,
+        (snapshot, want): (u32, Want),
+        bytes: Range<u64>,
+        then: Then,
+        out: &mut Vec<Output>,
+    ) -> bool {
+        let disk = self.requests[key as usize].disk;
+        let size = self.origin_of(disk).size;
+        let states = |regions: Range<Region>| {
+            regions.map(|region| (region, self.region_state(disk, snapshot, region)))
+        };
+        let unasked = states(regions_of(&bytes)).find(|(_, state)| *state == State::Unasked);
+        let lessons: Vec<Lesson> = match unasked {
+            Some((region, _)) => {
+                let start = bytes_of(region).start / EXTENT_SIZE * EXTENT_SIZE;
+                let end = bytes.end.next_multiple_of(EXTENT_SIZE).min(size);
+                vec![Lesson::Backed { bytes: start..end, told: Vec::new() }]
+            }
+            None => {
+                let is_wanted = |(_, state): &(Region, State)| match state {
+                    State::Unread => true,
+                    State::Plain(None) => want == Want::FirstBlock,
+                    State::Unasked | State::Plain(Some(_)) | State::Own | State::Inherited => false,
+                };
+                let own = |(region, _)| Lesson::Own { snapshot, region };
+                states(regions_of(&bytes)).filter(is_wanted).map(own).collect()
+            }
+        };
+        if lessons.is_empty() {
+            return true;
+        }
+        self.ask_lessons(key, lessons, then, out);
+        false
+    }
+
+    fn ask_lessons(&mut self, key: u32, lessons: Vec<Lesson>, then: Then, out: &mut Vec<Output>) {
+        let disk = self.requests[key as usize].disk;
+        let origin = self.origin_of(disk);
+        let stamp = self.disks[disk].regions.begin_lesson();
+        let asked: Vec<(Option<Range<u64>>, (u32, Region))> = lessons
+            .iter()
+            .map(|lesson| match lesson {
+                Lesson::Backed { bytes, .. } => (Some(bytes.clone()), (0, 0)),
+                Lesson::Own { snapshot, region } => (None, (*snapshot, *region)),
+            })
+            .collect();
+        let state = &mut self.requests[key as usize];
+        state.outstanding = lessons.len() as u32;
+        state.answers.clear();
+        state.answers.resize(lessons.len(), Pieces::new());
+        state.stage = Stage::Learning(Lessons { lessons, stamp, then });
+        for (piece, (backed, (snapshot, region))) in (0u32..).zip(asked) {
+            if let Some(bytes) = backed {
+                let (of, len) = (StatusOf::Snapshot(origin.snapshot), bytes.end - bytes.start);
+                self.ask_origin((key, piece), Request::Status { of, offset: bytes.start, len }, out);
+                continue;
+            }
+            let spans = self.stretches(disk, bytes_of(region).start, BLOCK_SIZE, Aim::Read);
+            self.read_from_owner((key, piece), snapshot, spans[0]);
+        }
+    }
+
+    /// All that a request asked about its regions is answered.
+    pub(super) fn learned(&mut self, key: u32, out: &mut Vec<Output>) {
+        let state = &mut self.requests[key as usize];
+        let Stage::Learning(Lessons { lessons, stamp, then }) =
+            std::mem::replace(&mut state.stage, Stage::Waiting)
+        else {
+            unreachable!("it learns")
+        };
+        let (disk, answers) = (state.disk, std::mem::take(&mut state.answers));
+        let is_told = state.error.is_none() && !state.is_returned;
+        let is_former = self.is_of_former_owner(key);
+        for (lesson, answer) in lessons.into_iter().zip(answers).filter(|_| is_told) {
+            let regions = &mut self.disks[disk].regions;
+            match lesson {
+                Lesson::Backed { bytes, told } => note_backed(&bytes, &told, |chunk, has| {
+                    regions.learn_backed(chunk, has);
+                }),
+                Lesson::Own { snapshot, region } if snapshot > 0 || !is_former => {
+                    let is_own = answer.iter().any(|piece| matches!(piece, Piece::Bytes(_)));
+                    regions.learn_own((snapshot, region), is_own, stamp);
+                }
+                Lesson::Own { .. } => {}
+            }
+        }
+        self.disks[disk].regions.end_lesson();
+        let state = &mut self.requests[key as usize];
+        if state.is_abandoned {
+            state.error = Some(RequestError::Stopping);
+        }
+        match then {
+            _ if state.error.is_some() => self.end_request(key, out),
+            _ if state.is_returned || is_former => self.return_request(key, out),
+            Then::Start => self.start_request(key, out),
+            Then::Change { next, end } => {
+                self.requests[key as usize].stage = Stage::Changing { next, end };
+                self.change_on(key, out);
+            }
+        }
+    }
+
+    /// Asks the origin.
+    fn ask_origin(&mut self, (request, piece): (u32, u32), of_origin: Request, out: &mut Vec<Output>) {
+        let disk = self.requests[request as usize].disk;
+        let Some(origin) = self.disks.key_of(self.origin_of(disk).disk) else {
+            return self.origin_answered(request, piece, Err(RequestError::Stopping), out);
+        };
+        if self.disks[origin].closing.is_some() {
+            return self.origin_answered(request, piece, Err(RequestError::Stopping), out);
+        }
+        let tag = self.next_tag();
+        self.begin_request(Requester::Clone { request, piece }, tag, origin, of_origin, out);
+    }
+
+    /// Reads a piece of the origin; what lies beyond its end are zeroes.
+    pub(super) fn read_origin(&mut self, (key, piece): (u32, u32), bytes: Range<u64>, out: &mut Vec<Output>) {
+        let Origin { snapshot, size, .. } = self.origin_of(self.requests[key as usize].disk);
+        let len = bytes.end.min(size).saturating_sub(bytes.start) as u32;
+        let beyond = (bytes.end - bytes.start) as u32 - len;
+        if beyond > 0 {
+            self.requests[key as usize].answers[piece as usize].push(Piece::Hole(beyond));
+        }
+        if len == 0 {
+            return self.origin_answered(key, piece, Ok(Reply::Done), out);
+        }
+        self.ask_origin((key, piece), Request::View { snapshot, offset: bytes.start, len }, out);
+    }
+
+    /// The origin has answered a piece of a clone's request.
+    pub(super) fn origin_answered(
+        &mut self,
+        key: u32,
+        piece: u32,
+        outcome: Outcome,
+        out: &mut Vec<Output>,
+    ) {
+        let state = &mut self.requests[key as usize];
+        state.outstanding -= 1;
+        match outcome {
+            Ok(Reply::Data(data)) => {
+                let beyond = std::mem::replace(&mut state.answers[piece as usize], data);
+                pieces::append(&mut state.answers[piece as usize], beyond);
+            }
+            Ok(Reply::Status(runs)) => match &mut state.stage {
+                Stage::Learning(Lessons { lessons, .. }) => {
+                    if let Some(Lesson::Backed { told, .. }) = lessons.get_mut(piece as usize) {
+                        *told = runs;
+                    }
+                }
+                Stage::Told(own) => *own = either(own, &runs),
+                _ => {}
+            },
+            Ok(Reply::Done) => {}
+            Err(error) => state.error = Some(error),
+        }
+        self.piece_ended(key, out);
+    }
+
+    /// Reads a range, each part where it stands.
+    pub(super) fn read_clone(
+        &mut self,
+        (key, snapshot): (u32, u32),
+        bytes: Range<u64>,
+        out: &mut Vec<Output>,
+    ) {
+        let sources = self.sources(self.requests[key as usize].disk, snapshot, bytes);
+        let state = &mut self.requests[key as usize];
+        state.stage = Stage::Reading;
+        state.outstanding = sources.len() as u32;
+        state.answers.clear();
+        state.answers.resize(sources.len(), Pieces::new());
+        for (piece, source) in (0u32..).zip(sources) {
+            match source {
+                Source::Own(stretch) => self.read_from_owner((key, piece), snapshot, stretch),
+                Source::Origin(bytes) => self.read_origin((key, piece), bytes, out),
+            }
+        }
+    }
+
+    fn sources(&self, disk: u32, snapshot: u32, bytes: Range<u64>) -> Vec<Source> {
+        let is_inherited = |region| match self.region_state(disk, snapshot, region) {
+            State::Inherited => true,
+            State::Plain(_) | State::Own => false,
+            State::Unasked | State::Unread => unreachable!("it was learned before"),
+        };
+        let mut sources = Vec::new();
+        let mut at = bytes.start;
+        while at < bytes.end {
+            let is_of_origin = is_inherited(at / REGION_SIZE);
+            let mut end = bytes_of(at / REGION_SIZE).end;
+            while end < bytes.end && is_inherited(end / REGION_SIZE) == is_of_origin {
+                end += REGION_SIZE;
+            }
+            let run = at..end.min(bytes.end);
+            at = run.end;
+            match is_of_origin {
+                true => sources.push(Source::Origin(run)),
+                false => {
+                    let own = self.stretches(disk, run.start, run.end - run.start, Aim::Read);
+                    sources.extend(own.into_iter().map(Source::Own));
+                }
+            }
+        }
+        sources
+    }
+
+    /// What becomes of blocks of zeroes that a request writes to a clone. The first block of a region stays data, and a region that is the
+    /// origin's becomes the clone's own by one change, or by none: else a part of it could be there without the rest.
+    pub(super) fn zeroes_of_clone(&self, key: u32, bytes: Range<u64>) -> Zeroes {
+        let disk = self.requests[key as usize].disk;
+        let is_known = |region| {
+            matches!(self.region_state(disk, 0, region), State::Own | State::Plain(_))
+        };
+        match self.zeroes_of(key) {
+            Zeroes::Trimmed if !regions_of(&bytes).all(is_known) => Zeroes::Kept,
+            Zeroes::Trimmed if self.fabric.settings.rules.hold(Rule::KeepFirstBlocks) => Zeroes::TrimmedInside,
+            zeroes => zeroes,
+        }
+    }
+
+    /// The next window of a trim of a clone, or of zeroes: the first block of a region that has it is written, all else is trimmed.
+    pub(super) fn trim_clone_on(&mut self, key: u32, bytes: Range<u64>, end: u64, out: &mut Vec<Output>) {
+        let bytes = bytes.start..bytes.end.min(bytes.start + CLONE_TRIM_WINDOW);
+        let then = Then::Change { next: bytes.start, end };
+        if !self.learn(key, (0, Want::FirstBlock), bytes.clone(), then, out) {
+            return;
+        }
+        let disk = self.requests[key as usize].disk;
+        let keeps = |region: &Region| match self.region_state(disk, 0, *region) {
+            State::Plain(Some(false)) => false,
+            State::Plain(_) | State::Own | State::Inherited | State::Unasked | State::Unread => true,
+        };
+        let holds = self.fabric.settings.rules.hold(Rule::KeepFirstBlocks);
+        let first: Vec<u64> = regions_of(&bytes)
+            .filter(|region| holds && bytes.contains(&bytes_of(*region).start) && keeps(region))
+            .map(|region| bytes_of(region).start)
+            .collect();
+        let state = &mut self.requests[key as usize];
+        state.stage = Stage::Changing { next: bytes.end, end };
+        state.outstanding = 1; // As in `write_edges`.
+        let mut from = bytes.start;
+        for at in first.into_iter().chain([bytes.end]) {
+            if from < at {
+                self.trim_range(key, from, at - from);
+            }
+            if at < bytes.end {
+                let zeroes = self.zero_buffers(BLOCK_SIZE);
+                self.write_kept(key, at, &zeroes);
+            }
+            from = at + BLOCK_SIZE;
+        }
+        self.all_handed_in(key, out);
+    }
+
+    /// Blocks of zeroes that stay data.
+    fn write_kept(&mut self, key: u32, offset: u64, data: &base::request::Buffers) {
+        let disk = self.requests[key as usize].disk;
+        for range in self.still_to_do(key, offset..offset + pieces::len(data)) {
+            for span in self.stretches(disk, range.start, range.end - range.start, Aim::Change) {
+                let checksums = crate::range::checksums(data);
+                let payload = owner::Payload::Write { data: data.clone(), checksums };
+                self.change_by_owner(key, span, payload);
+            }
+        }
+    }
+
+    /// A change has ended, or its owner has: what is known of its regions follows from it.
+    pub(super) fn settle_regions(&mut self, key: u32) {
+        let state = &self.requests[key as usize];
+        let is_change =
+            matches!(state.stage, Stage::Changing { .. } | Stage::ReadingEdges | Stage::HasEdges);
+        if self.disks[state.disk].spec.origin.is_none() || !is_change {
+            return;
+        }
+        let is_trim = match &state.request {
+            Request::Write { .. } | Request::WriteZeroes { allocate: true, .. } => false,
+            Request::Trim { .. } | Request::WriteZeroes { .. } => true,
+            Request::Read { .. } | Request::View { .. } | Request::Flush | Request::Status { .. } => return,
+        };
+        let (disk, has_failed) = (state.disk, state.error.is_some());
+        let edges = state.edges.clone();
+        let mut bytes = covered(&state.request);
+        if let Stage::Changing { next, end } = state.stage
+            && next < end
+        {
+            bytes.end = bytes.end.min(next); // What it had not come to is as it was.
+        }
+        let of_edges = edges.iter().map(|edge| edge.start / REGION_SIZE);
+        let regions: BTreeSet<Region> = regions_of(&bytes).chain(of_edges).collect();
+        for region in regions {
+            let first = bytes_of(region).start;
+            let was = self.region_state(disk, 0, region);
+            let is_read = edges.iter().any(|edge| edge.start == first);
+            let is_covered = bytes.contains(&first);
+            let is_own = match was {
+                _ if has_failed => None,
+                _ if is_read => Some(true),
+                State::Plain(None) if is_covered && is_trim => None,
+                State::Plain(Some(false)) if is_covered && is_trim => Some(false),
+                _ if is_covered => Some(true),
+                State::Plain(own) => own,
+                State::Own => Some(true),
+                State::Inherited | State::Unasked | State::Unread => None,
+            };
+            self.disks[disk].regions.changed(region, is_own);
+        }
+    }
+
+    /// Bytes before a question about a clone that are asked about, too: whether a region has changed hands, its first block tells.
+    pub(super) fn lead_of_status(&self, key: u32) -> u64 {
+        let state = &self.requests[key as usize];
+        match &state.request {
+            Request::Status { of: StatusOf::Changes { .. }, offset, .. }
+                if self.disks[state.disk].spec.origin.is_some() =>
+            {
+                offset % REGION_SIZE
+            }
+            _ => 0,
+        }
+    }
+
+    /// A clone has told what is allocated, or was in a snapshot: where it has nothing, its origin may.
+    pub(super) fn ask_origin_status(&mut self, key: u32, from: u64, runs: Vec<StatusRun>, out: &mut Vec<Output>) {
+        let Origin { snapshot, size, .. } = self.origin_of(self.requests[key as usize].disk);
+        let len: u64 = runs.iter().map(|run| run.len).sum();
+        let end = (from + len).min(size);
+        let is_all = runs.iter().all(|run| run.is_set);
+        let state = &mut self.requests[key as usize];
+        state.stage = Stage::Told(runs);
+        if is_all || from >= end {
+            return self.end_request(key, out);
+        }
+        state.outstanding = 1;
+        let of = StatusOf::Snapshot(snapshot);
+        self.ask_origin((key, 0), Request::Status { of, offset: from, len: end - from }, out);
+    }
+}
+
+/// What has changed of a clone, from `from` on, which begins a region: where its first block has, the region may have become the clone's own, and
+/// all of it changed. What comes before `start` is left out.
+pub(super) fn whole_regions(runs: &[StatusRun], from: u64, start: u64) -> Vec<StatusRun> {
+    let mut told: Vec<StatusRun> = Vec::new();
+    let mut at = from;
+    let mut is_whole = false;
+    for run in runs {
+        let end = at + run.len;
+        while at < end {
+            if at.is_multiple_of(REGION_SIZE) {
+                is_whole = run.is_set;
+            }
+            let to = end.min((at / REGION_SIZE + 1) * REGION_SIZE);
+            let len = to - at.max(start).min(to);
+            if len > 0 {
+                crate::runs::push_run(&mut told, len, run.is_set || is_whole);
+            }
+            at = to;
+        }
+    }
+    told
+}
+
+/// Calls `learn` with each MiB of which the answer about some bytes, which begin with one, tells at least the beginning.
+fn note_backed(bytes: &Range<u64>, told: &[StatusRun], mut learn: impl FnMut(u64, u16)) {
+    let mut at = bytes.start;
+    let runs: Vec<(Range<u64>, bool)> = told
+        .iter()
+        .map(|run| {
+            at += run.len;
+            (at - run.len..at, run.is_set)
+        })
+        .collect();
+    let end = at.max(bytes.start + 1).min(bytes.end);
+    for chunk in bytes.start / EXTENT_SIZE..end.div_ceil(EXTENT_SIZE) {
+        learn(chunk, backed_of(runs.iter().cloned(), chunk));
+    }
+}
+
+/// What one of two answers tells to be set, as far as both reach; where the second ends at the end of the origin, the first alone counts.
+fn either(own: &[StatusRun], origin: &[StatusRun]) -> Vec<StatusRun> {
+    let mut runs = Vec::new();
+    let (mut own, mut origin) = (own.iter().copied(), origin.iter().copied());
+    let (mut one, mut other) = (own.next(), origin.next());
+    while let (Some(a), Some(b)) = (&mut one, &mut other) {
+        let len = a.len.min(b.len);
+        crate::runs::push_run(&mut runs, len, a.is_set || b.is_set);
+        (a.len, b.len) = (a.len - len, b.len - len);
+        if a.len == 0 {
+            one = own.next();
+        }
+        if other.is_some_and(|b| b.len == 0) {
+            other = origin.next();
+        }
+    }
+    runs
+}
