@@ -131,8 +131,16 @@ mod tests {
         };
         let layout = Layout::of_copies(components.iter().map(copy).collect());
         let (name, policy) = ("web".to_owned(), policy("default"));
-        let disk =
-            Adopted { id: DiskId(7), name, size: 4 * MIB, policy, read_only: false, origin: None, layout, components };
+        let disk = Adopted {
+            id: DiskId(7),
+            name,
+            size: 4 * MIB,
+            policy,
+            read_only: false,
+            origin: None,
+            layout,
+            components,
+        };
         disk.record().expect("it fits together")
     }
 

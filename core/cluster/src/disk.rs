@@ -10,9 +10,9 @@
 //! carry out *after* that record is stored. All orders may be repeated, and follow from the record alone
 //! ([`DiskRecord::components`], [`DiskRecord::deletions`]). So none is lost with the host that stored the record.
 
+mod clones;
 pub(crate) mod diverged;
 pub(crate) mod life;
-mod clones;
 mod moves;
 mod parts;
 mod replace;
@@ -179,7 +179,9 @@ pub enum Objection {
     #[error("the disk {0}")]
     Clone(&'static str),
     /// It is a clone, which stands in the way.
-    #[error("the disk is a clone, and {0} before it has copied what it shares with its origin (`drystone disk flatten`)")]
+    #[error(
+        "the disk is a clone, and {0} before it has copied what it shares with its origin (`drystone disk flatten`)"
+    )]
     OfClone(&'static str),
     /// A snapshot stands in the way, or lacks.
     #[error(transparent)]
@@ -217,7 +219,9 @@ pub enum Disagreement {
     #[error("the disk has two layouts, and does not move")]
     Moving,
     /// It is a clone with a layout that no clone has, or has clones of a snapshot that is not there.
-    #[error("the disk is a clone whose layout no clone can have, or clones of a snapshot are counted that it does not have")]
+    #[error(
+        "the disk is a clone whose layout no clone can have, or clones of a snapshot are counted that it does not have"
+    )]
     Clones,
     /// The names of snapshots and their numbers differ.
     #[error("the snapshots that the record names are not those of its roster")]

@@ -1,8 +1,9 @@
-//! What the owner of a clone knows of its regions: which have anything in the origin, and which are the clone's own
+//! What the owner of a clone knows of its regions: which are the clone's own, and where the origin has anything
 //! (docs/design/0050).
 //!
-//! A region that has anything in the origin is the clone's own if its first block is allocated in the clone. That block is
-//! never trimmed, so a region that is the clone's own stays so.
+//! A region is the clone's own if its first block is allocated in the clone. That block is never trimmed, so a region that is the
+//! clone's own stays so; and a region that is not has nothing in the clone. What the origin has may be told too generously, now and not
+//! then: nothing but speed may depend on it.
 
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION, EXTENT_SIZE, REGIONS_PER_EXTENT};
 use std::collections::BTreeMap;
@@ -19,16 +20,16 @@ pub(crate) type Region = u64;
 /// Where the blocks of a region stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It is to be asked whether the origin has anything there.
-    Unasked,
-    /// The origin has nothing there; whether the clone's first block is allocated, if that is known.
-    Plain(Option<bool>),
-    /// The origin has something there, and it is not known whether the region is the clone's own.
+    /// It is not known whether the region is the clone's own.
     Unread,
+    /// It is not, and it is to be asked whether the origin has anything there.
+    Unasked,
     /// The region is the clone's own.
     Own,
     /// It is the origin's.
     Inherited,
+    /// It is not the clone's own, and the origin has nothing there: zeroes.
+    Empty,
 }
 
 /// Which regions of a MiB are known, and which of these are set.
@@ -102,15 +103,13 @@ impl Regions {
     pub(crate) fn state(&self, snapshot: u32, region: Region, size: u64) -> State {
         let (chunk, bit) = chunk_of(region);
         let own = self.own.get(&(snapshot, chunk)).and_then(|bits| bits.get(bit));
-        if bytes_of(region).start >= size {
-            return State::Plain(own);
-        }
-        let Some(backed) = self.backed.get(&chunk) else { return State::Unasked };
-        match (backed >> bit & 1 == 1, own) {
-            (false, own) => State::Plain(own),
-            (true, None) => State::Unread,
-            (true, Some(true)) => State::Own,
-            (true, Some(false)) => State::Inherited,
+        match (own, self.backed.get(&chunk)) {
+            (None, _) => State::Unread,
+            (Some(true), _) => State::Own,
+            (Some(false), _) if bytes_of(region).start >= size => State::Empty,
+            (Some(false), None) => State::Unasked,
+            (Some(false), Some(backed)) if backed >> bit & 1 == 1 => State::Inherited,
+            (Some(false), Some(_)) => State::Empty,
         }
     }
 
@@ -180,18 +179,18 @@ mod tests {
     #[test]
     fn regions_are_inherited_until_their_first_block_is_allocated() {
         let mut regions = Regions::default();
-        assert_eq!(regions.state(0, 17, 1 << 30), State::Unasked);
-        regions.learn_backed(1, 0b10);
-        assert_eq!(regions.state(0, 16, 1 << 30), State::Plain(None));
         assert_eq!(regions.state(0, 17, 1 << 30), State::Unread);
         let stamp = regions.begin_lesson();
-        regions.learn_own((0, 17), false, stamp);
+        (16..18).for_each(|region| regions.learn_own((0, region), false, stamp));
         regions.end_lesson();
+        assert_eq!(regions.state(0, 17, 1 << 30), State::Unasked);
+        regions.learn_backed(1, 0b10);
+        assert_eq!(regions.state(0, 16, 1 << 30), State::Empty);
         assert_eq!(regions.state(0, 17, 1 << 30), State::Inherited);
+        assert_eq!(regions.state(0, 17, 1 << 20), State::Empty, "beyond the origin");
         regions.changed(17, Some(true));
         assert_eq!(regions.state(0, 17, 1 << 30), State::Own);
         assert_eq!(regions.state(3, 17, 1 << 30), State::Unread, "a snapshot is asked about apart");
-        assert_eq!(regions.state(0, 99, 1 << 20), State::Plain(None), "beyond the origin");
         regions.reign(Some(2));
         assert_eq!(regions.state(0, 17, 1 << 30), State::Unread);
     }

@@ -13,9 +13,9 @@ use crate::node::Node;
 use crate::pace::{Admission, Cost, congestion_delay};
 use crate::pieces;
 use crate::range::{Aim, Stretch, range_of, stretches};
+use base::RequestTag;
 use base::request::{Outcome, Pieces, Reply, Request, RequestError};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB, SECTOR_SIZE};
-use base::RequestTag;
 use iostats::{Arrival, Operation};
 use replication::{Rule, owner};
 use smallvec::SmallVec;
@@ -331,8 +331,11 @@ impl Node {
         if matches!(state.stage, Stage::Learning(_)) {
             return self.learned(key, out);
         }
-        if state.is_returned || self.is_of_former_owner(key) {
+        if state.is_returned {
             return self.return_request(key, out);
+        }
+        if self.is_of_former_owner(key) {
+            return self.begin_anew(key, out);
         }
         let state = &mut self.requests[key as usize];
         if !state.followers.is_empty() && self.follow(key, out) {
@@ -364,7 +367,7 @@ impl Node {
     /// Continues a request that waited for memory.
     pub(crate) fn resume_request(&mut self, key: u32, out: &mut Vec<Output>) {
         match self.requests[key as usize].stage {
-            Stage::HasEdges if self.is_of_former_owner(key) => self.return_request(key, out),
+            Stage::HasEdges if self.is_of_former_owner(key) => self.begin_anew(key, out),
             Stage::HasEdges => self.write_edges(key, out),
             Stage::Waiting
             | Stage::Reading
@@ -428,6 +431,13 @@ impl Node {
         if had_change {
             self.unblock(disk, out);
         }
+    }
+
+    /// The same where another owner may serve here already.
+    fn begin_anew(&mut self, key: u32, out: &mut Vec<Output>) {
+        let disk = self.requests[key as usize].disk;
+        self.return_request(key, out);
+        self.serve_held_if_serving(disk, out);
     }
 
     /// Drops a request that nobody waits for.

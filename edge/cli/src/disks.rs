@@ -4,8 +4,8 @@ use crate::shell::{Shell, seconds, size};
 use crate::{estimate, snapshots, text, transfer};
 use api::client::disk_path;
 use api::types::{
-    AllowedView, AttachedView, BucketView, ChangeDisk, CloneDisk, CreateDisk, DiskSummary, DiskView, HistogramView,
-    HistogramsView, LatencyView, LimitView, MoveAction, RateView, RowChecksView, SnapshotView,
+    AllowedView, AttachedView, BucketView, ChangeDisk, CloneDisk, CreateDisk, DiskSummary, DiskView,
+    HistogramView, HistogramsView, LatencyView, LimitView, MoveAction, RateView, RowChecksView, SnapshotView,
 };
 use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
@@ -552,6 +552,7 @@ fn disk_text(disk: &DiskView) -> String {
                 None => summary.policy.clone(),
             },
         ),
+        ("clone of", summary.clone_of.clone().unwrap_or_default()),
         ("compliance", summary.compliance.text()),
         (
             "state",

@@ -124,7 +124,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "disk clone",
-        &["drystone disk clone golden@base web-1", "drystone disk clone web web-test --policy single --size 200GiB"],
+        &[
+            "drystone disk clone golden@base web-1",
+            "drystone disk clone web web-test --policy single --size 200GiB",
+        ],
     ),
     ("disk snapshot", &["drystone disk snapshot create web monday", "drystone disk snapshot list web"]),
     (

@@ -209,7 +209,7 @@ impl Bed {
             limits: node::Limits::default(),
             course: node::Course::default(),
             shape: 0,
-        origin: None,
+            origin: None,
         };
         let new = NewComponent {
             id: component.id,

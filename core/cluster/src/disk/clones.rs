@@ -78,9 +78,9 @@ impl DiskRecord {
             Some(origin) if self.size < origin.size => {
                 Err(Objection::Clone("cannot be smaller than what it is a clone of"))
             }
-            Some(_) if !has_whole_regions(&self.layout) => {
-                Err(Objection::Clone("has stripe units that are no multiples of 64 KiB, as those of clones must be"))
-            }
+            Some(_) if !has_whole_regions(&self.layout) => Err(Objection::Clone(
+                "has stripe units that are no multiples of 64 KiB, as those of clones must be",
+            )),
             Some(_) | None => Ok(()),
         }
     }

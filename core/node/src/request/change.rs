@@ -49,7 +49,7 @@ impl Node {
         self.requests[key as usize].is_apart = change.is_apart;
         let edges = if change.reads_first { self.edges(key) } else { SmallVec::new() };
         if edges.is_empty() {
-            let (next, end) = covered_blocks(&change, &self.requests[key as usize].request);
+            let Range { start: next, end } = whole_blocks(covered(&self.requests[key as usize].request));
             self.requests[key as usize].stage = Stage::Changing { next, end };
             return self.change_on(key, out);
         }
@@ -60,8 +60,7 @@ impl Node {
         state.answers.resize(edges.len(), Pieces::new());
         state.edges = edges.clone();
         for (piece, edge) in (0u32..).zip(edges) {
-            if self.is_inherited(disk, &edge) {
-                self.read_origin((key, piece), edge, out);
+            if self.disks[disk].spec.origin.is_some() && self.read_edge_of_clone((key, piece), &edge, out) {
                 continue;
             }
             let spans = self.stretches(disk, edge.start, BLOCK_SIZE, Aim::Read);
@@ -110,7 +109,7 @@ impl Node {
             writes.push((edge.start, smallvec![blocks]));
         }
         let Request::Write { offset, data } = &state.request else {
-            return Some((writes, middle.start..middle.end.max(middle.start)));
+            return Some((writes, whole_blocks(middle)));
         };
         // The data between the edges is not aligned in memory, so it is copied to aligned buffers.
         let mut at = middle.start;
@@ -221,8 +220,8 @@ impl Node {
     }
 }
 
-/// The whole blocks of a request without edges.
-fn covered_blocks(change: &ChangedRange, request: &Request) -> (u64, u64) {
-    let bytes = covered(request);
-    (bytes.start.max(change.start), bytes.end.min(change.end))
+/// The blocks that some bytes cover whole: of a change all that is not at its edges.
+fn whole_blocks(bytes: Range<u64>) -> Range<u64> {
+    let start = bytes.start.next_multiple_of(BLOCK_SIZE);
+    start..(bytes.end / BLOCK_SIZE * BLOCK_SIZE).max(start)
 }

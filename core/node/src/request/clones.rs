@@ -25,15 +25,6 @@ enum Source {
     Origin(Range<u64>),
 }
 
-/// What must be known of a region.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Want {
-    /// Where its blocks are read.
-    Source,
-    /// The same, and of a region that the origin has nothing of whether its first block is allocated.
-    FirstBlock,
-}
-
 impl Node {
     fn origin_of(&self, disk: u32) -> Origin {
         self.disks[disk].spec.origin.expect("it is a clone")
@@ -73,10 +64,10 @@ impl Node {
                 (0, if bytes.is_empty() { Vec::new() } else { edges })
             }
         };
-        ranges.into_iter().all(|bytes| self.learn(key, (snapshot, Want::Source), bytes, Then::Start, out))
+        ranges.into_iter().all(|bytes| self.learn(key, snapshot, bytes, Then::Start, out))
     }
 
-    /// Whether it is known of the regions at both ends of a change whether they are the origin's.
+    /// Whether it is known where the regions at both ends of a change stand.
     pub(super) fn knows_edges(&self, key: u32) -> bool {
         let state = &self.requests[key as usize];
         let bytes = covered(&state.request);
@@ -85,7 +76,7 @@ impl Node {
         bytes.is_empty() || !ends.iter().any(|at| matches!(state_of(at), State::Unasked | State::Unread))
     }
 
-    /// What a change of a clone covers in part: blocks, and the whole of regions that are the origin's.
+    /// What a change of a clone covers in part: blocks; the whole of regions that are the origin's; and of empty ones what comes before.
     pub(super) fn edges_of_clone(&self, key: u32) -> SmallVec<[Range<u64>; 2]> {
         let state = &self.requests[key as usize];
         let bytes = covered(&state.request);
@@ -95,58 +86,71 @@ impl Node {
         }
         let disk_end = self.disks[state.disk].spec.size.next_multiple_of(BLOCK_SIZE);
         let blocks = edges_of(&state.request);
+        let copies_up = self.fabric.settings.rules.hold(Rule::CopyUpWhole);
         for at in [bytes.start, bytes.end - 1] {
             let region = bytes_of(at / REGION_SIZE);
             let region = region.start..region.end.min(disk_end);
-            let is_whole = bytes.start <= region.start && region.end <= bytes.end;
             let of_block = || blocks.iter().find(|block| block.contains(&at)).cloned();
-            let copies_up = self.fabric.settings.rules.hold(Rule::CopyUpWhole);
-            let edge = match self.is_inherited(state.disk, &region) && copies_up {
-                true if !is_whole => Some(region),
-                _ => of_block(),
+            let edge = match self.region_state(state.disk, 0, at / REGION_SIZE) {
+                _ if !copies_up => of_block(),
+                State::Empty if is_trim(&state.request) => None,
+                State::Empty => {
+                    let end = bytes.end.next_multiple_of(BLOCK_SIZE).min(region.end);
+                    let is_cut = bytes.start > region.start
+                        || !bytes.end.is_multiple_of(BLOCK_SIZE) && bytes.end < end;
+                    is_cut.then_some(region.start..end)
+                }
+                State::Inherited => {
+                    let is_whole = bytes.start <= region.start && region.end <= bytes.end;
+                    (!is_whole).then_some(region)
+                }
+                State::Own | State::Unasked | State::Unread => of_block(),
             };
             edges.extend(edge.filter(|edge| edges.last() != Some(edge)));
         }
         edges
     }
 
-    /// Whether these bytes, all of one region, are the origin's.
-    pub(super) fn is_inherited(&self, disk: u32, bytes: &Range<u64>) -> bool {
-        self.disks[disk].spec.origin.is_some()
-            && self.region_state(disk, 0, bytes.start / REGION_SIZE) == State::Inherited
+    /// Reads what a change covers in part where the origin has it, or nobody has. False if the clone itself has it.
+    pub(super) fn read_edge_of_clone(
+        &mut self,
+        (key, piece): (u32, u32),
+        edge: &Range<u64>,
+        out: &mut Vec<Output>,
+    ) -> bool {
+        let disk = self.requests[key as usize].disk;
+        match self.region_state(disk, 0, edge.start / REGION_SIZE) {
+            State::Inherited => self.read_origin((key, piece), edge.clone(), out),
+            State::Empty => {
+                let len = (edge.end - edge.start) as u32;
+                self.requests[key as usize].answers[piece as usize].push(Piece::Hole(len));
+                self.origin_answered(key, piece, Ok(Reply::Done), out);
+            }
+            State::Own | State::Unread | State::Unasked => return false,
+        }
+        true
     }
 
-    /// Learns of a range what is wanted. True if all is known.
+    /// Learns where the regions of a range stand. True if all is known.
     fn learn(
         &mut self,
         key: u32,
-        (snapshot, want): (u32, Want),
+        snapshot: u32,
         bytes: Range<u64>,
         then: Then,
         out: &mut Vec<Output>,
     ) -> bool {
         let disk = self.requests[key as usize].disk;
         let size = self.origin_of(disk).size;
-        let states = |regions: Range<Region>| {
-            regions.map(|region| (region, self.region_state(disk, snapshot, region)))
-        };
-        let unasked = states(regions_of(&bytes)).find(|(_, state)| *state == State::Unasked);
-        let lessons: Vec<Lesson> = match unasked {
-            Some((region, _)) => {
-                let start = bytes_of(region).start / EXTENT_SIZE * EXTENT_SIZE;
-                let end = bytes.end.next_multiple_of(EXTENT_SIZE).min(size);
-                vec![Lesson::Backed { bytes: start..end, told: Vec::new() }]
-            }
-            None => {
-                let is_wanted = |(_, state): &(Region, State)| match state {
-                    State::Unread => true,
-                    State::Plain(None) => want == Want::FirstBlock,
-                    State::Unasked | State::Plain(Some(_)) | State::Own | State::Inherited => false,
-                };
-                let own = |(region, _)| Lesson::Own { snapshot, region };
-                states(regions_of(&bytes)).filter(is_wanted).map(own).collect()
-            }
-        };
+        let is = |region: &Region, state| self.region_state(disk, snapshot, *region) == state;
+        let unread = regions_of(&bytes).filter(|region| is(region, State::Unread));
+        let mut lessons: Vec<Lesson> = unread.map(|region| Lesson::Own { snapshot, region }).collect();
+        let unasked = regions_of(&bytes).find(|region| is(region, State::Unasked));
+        if let (true, Some(region)) = (lessons.is_empty(), unasked) {
+            let start = bytes_of(region).start / EXTENT_SIZE * EXTENT_SIZE;
+            let end = bytes.end.next_multiple_of(EXTENT_SIZE).min(size);
+            lessons.push(Lesson::Backed { bytes: start..end, told: Vec::new() });
+        }
         if lessons.is_empty() {
             return true;
         }
@@ -212,7 +216,7 @@ impl Node {
         }
         match then {
             _ if state.error.is_some() => self.end_request(key, out),
-            _ if state.is_returned || is_former => self.return_request(key, out),
+            _ if state.is_returned || is_former => self.begin_anew(key, out),
             Then::Start => self.start_request(key, out),
             Then::Change { next, end } => {
                 self.requests[key as usize].stage = Stage::Changing { next, end };
@@ -249,13 +253,7 @@ impl Node {
     }
 
     /// The origin has answered a piece of a clone's request.
-    pub(super) fn origin_answered(
-        &mut self,
-        key: u32,
-        piece: u32,
-        outcome: Outcome,
-        out: &mut Vec<Output>,
-    ) {
+    pub(super) fn origin_answered(&mut self, key: u32, piece: u32, outcome: Outcome, out: &mut Vec<Output>) {
         let state = &mut self.requests[key as usize];
         state.outstanding -= 1;
         match outcome {
@@ -302,7 +300,7 @@ impl Node {
     fn sources(&self, disk: u32, snapshot: u32, bytes: Range<u64>) -> Vec<Source> {
         let is_inherited = |region| match self.region_state(disk, snapshot, region) {
             State::Inherited => true,
-            State::Plain(_) | State::Own => false,
+            State::Own | State::Empty => false,
             State::Unasked | State::Unread => unreachable!("it was learned before"),
         };
         let mut sources = Vec::new();
@@ -326,50 +324,43 @@ impl Node {
         sources
     }
 
-    /// What becomes of blocks of zeroes that a request writes to a clone. The first block of a region stays data, and a region that is the
-    /// origin's becomes the clone's own by one change, or by none: else a part of it could be there without the rest.
+    /// What becomes of blocks of zeroes that a request writes to a clone. The first block of a region stays data; and a region becomes the
+    /// clone's own by one change, or by none: else a part of what was written could be there without the rest.
     pub(super) fn zeroes_of_clone(&self, key: u32, bytes: Range<u64>) -> Zeroes {
         let disk = self.requests[key as usize].disk;
-        let is_known = |region| {
-            matches!(self.region_state(disk, 0, region), State::Own | State::Plain(_))
-        };
+        let is_own = |region| self.region_state(disk, 0, region) == State::Own;
         match self.zeroes_of(key) {
-            Zeroes::Trimmed if !regions_of(&bytes).all(is_known) => Zeroes::Kept,
-            Zeroes::Trimmed if self.fabric.settings.rules.hold(Rule::KeepFirstBlocks) => Zeroes::TrimmedInside,
+            Zeroes::Trimmed if !self.fabric.settings.rules.hold(Rule::KeepFirstBlocks) => Zeroes::Trimmed,
+            Zeroes::Trimmed if regions_of(&bytes).all(is_own) => Zeroes::TrimmedInside,
+            Zeroes::Trimmed => Zeroes::Kept,
             zeroes => zeroes,
         }
     }
 
-    /// The next window of a trim of a clone, or of zeroes: the first block of a region that has it is written, all else is trimmed.
+    /// The next window of a trim of a clone, or of zeroes: first blocks of regions are written, all else is trimmed. What is empty stays so.
     pub(super) fn trim_clone_on(&mut self, key: u32, bytes: Range<u64>, end: u64, out: &mut Vec<Output>) {
         let bytes = bytes.start..bytes.end.min(bytes.start + CLONE_TRIM_WINDOW);
-        let then = Then::Change { next: bytes.start, end };
-        if !self.learn(key, (0, Want::FirstBlock), bytes.clone(), then, out) {
+        if !self.learn(key, 0, bytes.clone(), Then::Change { next: bytes.start, end }, out) {
             return;
         }
         let disk = self.requests[key as usize].disk;
-        let keeps = |region: &Region| match self.region_state(disk, 0, *region) {
-            State::Plain(Some(false)) => false,
-            State::Plain(_) | State::Own | State::Inherited | State::Unasked | State::Unread => true,
-        };
-        let holds = self.fabric.settings.rules.hold(Rule::KeepFirstBlocks);
-        let first: Vec<u64> = regions_of(&bytes)
-            .filter(|region| holds && bytes.contains(&bytes_of(*region).start) && keeps(region))
-            .map(|region| bytes_of(region).start)
-            .collect();
+        let keeps = self.fabric.settings.rules.hold(Rule::KeepFirstBlocks);
+        let is_there = |region: &Region| self.region_state(disk, 0, *region) != State::Empty;
+        let regions: Vec<Region> = regions_of(&bytes).filter(is_there).collect();
         let state = &mut self.requests[key as usize];
         state.stage = Stage::Changing { next: bytes.end, end };
         state.outstanding = 1; // As in `write_edges`.
-        let mut from = bytes.start;
-        for at in first.into_iter().chain([bytes.end]) {
-            if from < at {
-                self.trim_range(key, from, at - from);
-            }
-            if at < bytes.end {
+        for region in regions {
+            let region = bytes_of(region);
+            let (mut from, to) = (region.start.max(bytes.start), region.end.min(bytes.end));
+            if keeps && from == region.start {
                 let zeroes = self.zero_buffers(BLOCK_SIZE);
-                self.write_kept(key, at, &zeroes);
+                self.write_kept(key, from, &zeroes);
+                from += BLOCK_SIZE;
             }
-            from = at + BLOCK_SIZE;
+            if from < to {
+                self.trim_range(key, from, to - from);
+            }
         }
         self.all_handed_in(key, out);
     }
@@ -389,17 +380,11 @@ impl Node {
     /// A change has ended, or its owner has: what is known of its regions follows from it.
     pub(super) fn settle_regions(&mut self, key: u32) {
         let state = &self.requests[key as usize];
-        let is_change =
-            matches!(state.stage, Stage::Changing { .. } | Stage::ReadingEdges | Stage::HasEdges);
+        let is_change = matches!(state.stage, Stage::Changing { .. } | Stage::ReadingEdges | Stage::HasEdges);
         if self.disks[state.disk].spec.origin.is_none() || !is_change {
             return;
         }
-        let is_trim = match &state.request {
-            Request::Write { .. } | Request::WriteZeroes { allocate: true, .. } => false,
-            Request::Trim { .. } | Request::WriteZeroes { .. } => true,
-            Request::Read { .. } | Request::View { .. } | Request::Flush | Request::Status { .. } => return,
-        };
-        let (disk, has_failed) = (state.disk, state.error.is_some());
+        let (disk, has_failed, is_trim) = (state.disk, state.error.is_some(), is_trim(&state.request));
         let edges = state.edges.clone();
         let mut bytes = covered(&state.request);
         if let Stage::Changing { next, end } = state.stage
@@ -410,19 +395,11 @@ impl Node {
         let of_edges = edges.iter().map(|edge| edge.start / REGION_SIZE);
         let regions: BTreeSet<Region> = regions_of(&bytes).chain(of_edges).collect();
         for region in regions {
-            let first = bytes_of(region).start;
-            let was = self.region_state(disk, 0, region);
-            let is_read = edges.iter().any(|edge| edge.start == first);
-            let is_covered = bytes.contains(&first);
-            let is_own = match was {
+            let is_own = match self.region_state(disk, 0, region) {
                 _ if has_failed => None,
-                _ if is_read => Some(true),
-                State::Plain(None) if is_covered && is_trim => None,
-                State::Plain(Some(false)) if is_covered && is_trim => Some(false),
-                _ if is_covered => Some(true),
-                State::Plain(own) => own,
-                State::Own => Some(true),
-                State::Inherited | State::Unasked | State::Unread => None,
+                State::Empty if is_trim => Some(false),
+                State::Empty | State::Own | State::Inherited => Some(true),
+                State::Unasked | State::Unread => None,
             };
             self.disks[disk].regions.changed(region, is_own);
         }
@@ -442,7 +419,13 @@ impl Node {
     }
 
     /// A clone has told what is allocated, or was in a snapshot: where it has nothing, its origin may.
-    pub(super) fn ask_origin_status(&mut self, key: u32, from: u64, runs: Vec<StatusRun>, out: &mut Vec<Output>) {
+    pub(super) fn ask_origin_status(
+        &mut self,
+        key: u32,
+        from: u64,
+        runs: Vec<StatusRun>,
+        out: &mut Vec<Output>,
+    ) {
         let Origin { snapshot, size, .. } = self.origin_of(self.requests[key as usize].disk);
         let len: u64 = runs.iter().map(|run| run.len).sum();
         let end = (from + len).min(size);
@@ -479,6 +462,11 @@ pub(super) fn whole_regions(runs: &[StatusRun], from: u64, start: u64) -> Vec<St
         }
     }
     told
+}
+
+/// Whether a change gives space back.
+fn is_trim(request: &Request) -> bool {
+    matches!(request, Request::Trim { .. } | Request::WriteZeroes { allocate: false, .. })
 }
 
 /// Calls `learn` with each MiB of which the answer about some bytes, which begin with one, tells at least the beginning.

@@ -43,7 +43,8 @@ impl Node {
         let reign = Reign { owner: ownership.owner_number, layout: ownership.spec_version };
         let is_live = of == StatusOf::Disk;
         let is_ordinary = is_live && self.disks[disk].spec.origin.is_none();
-        let known = ownership.holes.end_of(from, reign).map(|end| end.min(from + len)).filter(|_| is_ordinary);
+        let known =
+            ownership.holes.end_of(from, reign).map(|end| end.min(from + len)).filter(|_| is_ordinary);
         if let Some(next) = known.filter(|next| self.may_tell(disk, from..*next)) {
             let runs = vec![StatusRun { len: next - from, is_set: false }];
             self.requests[key as usize].stage = Stage::Told(runs);

@@ -237,7 +237,9 @@ impl Gathered {
     /// What a disk is a clone of.
     pub(super) fn clone_of(&self, id: DiskId) -> Option<String> {
         let origin = self.disk(id)?.record.origin?;
-        let Some(of) = self.disk(origin.disk) else { return Some(format!("{}@{}", origin.disk, origin.snapshot)) };
+        let Some(of) = self.disk(origin.disk) else {
+            return Some(format!("{}@{}", origin.disk, origin.snapshot));
+        };
         let named = of.record.snapshots.taken.iter().find(|one| one.number == origin.snapshot);
         let snapshot = named.map_or_else(|| origin.snapshot.to_string(), |one| one.name.clone());
         Some(format!("{}@{snapshot}", of.record.name))

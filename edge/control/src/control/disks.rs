@@ -78,7 +78,8 @@ impl Control {
         snapshot: &::cluster::Snapshot,
         request: &CloneDisk,
     ) -> Result<String, Failure> {
-        let follows = self.cluster.view().disks.get(&of.record.id).and_then(|disk| disk.record.follows.clone());
+        let follows =
+            self.cluster.view().disks.get(&of.record.id).and_then(|disk| disk.record.follows.clone());
         let as_origin = Rules { policy: of.record.policy, follows };
         let rules = match request.policy.as_deref() {
             Some(text) => self.resolve_rules(Some(text), Some(&as_origin))?,

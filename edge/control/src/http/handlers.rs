@@ -8,15 +8,16 @@ use crate::http::input::{Input, Options};
 use crate::http::rights::Need;
 use api::types::{
     AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
-    CertificateRequest, CertificatesView, ChangeDisk, CloneDisk, ChangePolicy, ChangeSettings, ChangesQuery,
-    ChangesView, ConfirmAuthority, ConfirmHost, ConfirmSnapshot, CopyRequest, CopyView, CreateDisk,
-    CreatePolicy, CreateSnapshot, DeleteDisk, DeviceView, DirectoryView, DiskSummary, DiskView, EndImport,
-    EstimateProgressView, EstimateView, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView,
-    ForecastView, FoundCluster, FoundedView, HealthView, HistogramsView, HostPassView, HostSampleView,
-    HostSummary, HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView,
-    MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView, RatesView, RebuildDirectory, RebuildView,
-    RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, SettingsView,
-    SilenceView, Since, SnapshotView, StartEstimate, SupportView, TokenView, TopView, VersionsView, WhatIf,
+    CertificateRequest, CertificatesView, ChangeDisk, ChangePolicy, ChangeSettings, ChangesQuery,
+    ChangesView, CloneDisk, ConfirmAuthority, ConfirmHost, ConfirmSnapshot, CopyRequest, CopyView,
+    CreateDisk, CreatePolicy, CreateSnapshot, DeleteDisk, DeviceView, DirectoryView, DiskSummary, DiskView,
+    EndImport, EstimateProgressView, EstimateView, EvacuateDevice, EvacuationView, EventQuery, EventView,
+    EventsView, ForecastView, FoundCluster, FoundedView, HealthView, HistogramsView, HostPassView,
+    HostSampleView, HostSummary, HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView,
+    MaintenanceView, MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView, RatesView,
+    RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView,
+    ResyncsView, SettingsView, SilenceView, Since, SnapshotView, StartEstimate, SupportView, TokenView,
+    TopView, VersionsView, WhatIf,
 };
 use axum::extract::{Path, State};
 use axum::http::StatusCode;

@@ -94,7 +94,7 @@ impl World {
     /// Every block must read as the oracle knows it.
     pub(crate) fn read_everything(&mut self) -> Result<(), String> {
         for guest in 0..self.guests.len() {
-            if self.guests[guest].outstanding() > 0 {
+            if self.guests[guest].outstanding() > 0 || self.awaits_origin(guest) {
                 continue; // The disk cannot be reached, which is fair where devices are lost.
             }
             let mut part = 0;

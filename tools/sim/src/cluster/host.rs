@@ -226,7 +226,12 @@ pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
         limits: node::Limits::default(),
         course: node::Course::default(),
         shape: 0,
-        origin: None,
+        // Which snapshot that is, is known once there is one; nobody uses the disk before.
+        origin: (plan.clones && number == 1).then_some(replication::Origin {
+            disk: DiskId(1),
+            snapshot: 0,
+            size: 0,
+        }),
     }
 }
 

@@ -206,7 +206,8 @@ impl Registers {
     /// A block of a clone was read: what can be no write of it is what it has from its origin, if it may still have that.
     fn inherit_value(&mut self, block: Block, found: Value) {
         let state = self.blocks.entry(block).or_default();
-        let may_have = self.is_clone && state.current.contains(&(0, 0)) && !self.inherited.contains_key(&block);
+        let may_have =
+            self.is_clone && state.current.contains(&(0, 0)) && !self.inherited.contains_key(&block);
         if may_have && !state.pending.iter().any(|one| one.value == found) {
             state.current.iter_mut().filter(|one| **one == (0, 0)).for_each(|one| one.0 = found);
             self.inherited.insert(block, found);

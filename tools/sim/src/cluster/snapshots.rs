@@ -52,7 +52,11 @@ impl World {
             self.say(|| format!("host {host} is converted"));
             return self.hosts[host].convert();
         }
-        let disk = self.disks[self.snapshots.below(self.disks.len() as u64) as usize].id;
+        let index = self.snapshots.below(self.disks.len() as u64) as usize;
+        if self.awaits_origin(index) {
+            return;
+        }
+        let disk = self.disks[index].id;
         let Some((version, mut roster)) = self.directory.get(disk).filter(|_| !self.directory.is_lost) else {
             return;
         };
@@ -78,9 +82,10 @@ impl World {
     fn delete_one(&mut self, of: DiskId, roster: &mut Roster) -> bool {
         let index = self.snapshots.below(roster.snapshots.taken.len() as u64) as usize;
         let number = roster.snapshots.taken[index];
-        let is_origin = self.disks.iter().any(|disk| {
-            disk.origin.is_some_and(|origin| origin.disk == of && origin.snapshot == number)
-        });
+        let is_origin = self
+            .disks
+            .iter()
+            .any(|disk| disk.origin.is_some_and(|origin| origin.disk == of && origin.snapshot == number));
         !is_origin && roster.snapshots.delete(number)
     }
 
@@ -94,15 +99,14 @@ impl World {
                 Change::Taken(number) => {
                     guest.views.taken(number, guest.registers.clock());
                     self.summary.snapshots += 1;
-                    if self.plan.clones && disk == self.disks[0].id && self.disks[1].origin.is_none() {
+                    if disk == self.disks[0].id && self.awaits_origin(1) {
                         self.clone_disk(number);
-                        continue;
                     }
                 }
-                Change::Deleted(number) => guest.check_view(number)?,
-            }
-            if let Change::Deleted(number) = change {
-                guest.views.deleted(number);
+                Change::Deleted(number) => {
+                    guest.check_view(number)?;
+                    guest.views.deleted(number);
+                }
             }
         }
         Ok(())
@@ -216,7 +220,7 @@ impl World {
         }
     }
 
-    /// Whether a guest waits until its disk is a clone.
+    /// Whether a disk, and with it its guest, waits until it is a clone.
     pub(crate) fn awaits_origin(&self, guest: usize) -> bool {
         self.plan.clones && guest == 1 && self.guests[1].origin.is_none()
     }
@@ -248,7 +252,7 @@ impl World {
 
     fn read_views_through_owners(&mut self) -> Result<(), String> {
         for guest in 0..self.guests.len() {
-            if self.guests[guest].outstanding() > 0 {
+            if self.guests[guest].outstanding() > 0 || self.awaits_origin(guest) {
                 continue; // The disk cannot be reached, which is fair where devices are lost.
             }
             let surveys = self.guests[guest].whole_surveys();

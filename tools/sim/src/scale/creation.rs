@@ -199,8 +199,16 @@ impl<'a> Creation<'a> {
         let plan = plan.map_err(|refusal| refusal.to_string())?;
         let id = DiskId(u128::from(random.bits()) << 64 | u128::from(random.bits()));
         let name = format!("vm-{number:05}");
-        let new =
-            NewDisk { id, name, size: DISK_BYTES, policy, read_only: false, follows: None, is_shared: false, origin: None };
+        let new = NewDisk {
+            id,
+            name,
+            size: DISK_BYTES,
+            policy,
+            read_only: false,
+            follows: None,
+            is_shared: false,
+            origin: None,
+        };
         DiskRecord::create(new, &plan, &self.view.nodes()).map_err(|why| why.to_string())
     }
 

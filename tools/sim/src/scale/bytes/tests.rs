@@ -99,6 +99,8 @@ fn disk() -> DiskRecord {
         surplus: None,
         follows: None,
         snapshots: Default::default(),
+        origin: None,
+        clones: Default::default(),
         debts: vec![Debt { rule: "failures_to_tolerate", wanted: "2".into(), got: "1".into() }],
     }
 }
