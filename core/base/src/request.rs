@@ -72,6 +72,13 @@ pub enum Request {
         /// Bytes to read.
         len: u32,
     },
+    /// Copy what the range shows of the disk's origin to the disk itself, if it is a clone.
+    CopyUp {
+        /// First byte.
+        offset: u64,
+        /// Bytes, at most 1 MiB.
+        len: u32,
+    },
     /// Tell of each part of the range what is asked.
     Status {
         /// What that is.

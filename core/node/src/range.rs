@@ -77,9 +77,9 @@ pub(crate) fn checksums(data: &Buffers) -> SmallVec<[u32; 2]> {
 /// First byte and length.
 pub(crate) fn range_of(request: &Request) -> (u64, u64) {
     match request {
-        Request::Read { offset, len } | Request::View { snapshot: _, offset, len } => {
-            (*offset, u64::from(*len))
-        }
+        Request::Read { offset, len }
+        | Request::View { snapshot: _, offset, len }
+        | Request::CopyUp { offset, len } => (*offset, u64::from(*len)),
         Request::Write { offset, data } => (*offset, pieces::len(data)),
         Request::Flush => (0, 0),
         Request::Trim { offset, len } | Request::Status { of: _, offset, len } => (*offset, *len),
@@ -87,7 +87,7 @@ pub(crate) fn range_of(request: &Request) -> (u64, u64) {
     }
 }
 
-/// The bytes that a request changes: of a trim those of the blocks that it covers whole.
+/// The bytes that a request changes: of a trim those of the blocks that it covers whole. What a clone copies of its origin changes nothing.
 pub(crate) fn covered(request: &Request) -> Range<u64> {
     let (offset, len) = range_of(request);
     let end = offset + len;
@@ -96,6 +96,7 @@ pub(crate) fn covered(request: &Request) -> Range<u64> {
             let start = offset.next_multiple_of(BLOCK_SIZE);
             start..(end / BLOCK_SIZE * BLOCK_SIZE).max(start)
         }
+        Request::CopyUp { .. } => offset..offset,
         _ => offset..end,
     }
 }

@@ -77,7 +77,7 @@ impl Node {
                 state.record().trimmed(*len);
                 None
             }
-            Request::Status { .. } => None,
+            Request::Status { .. } | Request::CopyUp { .. } => None,
         }
     }
 
@@ -150,7 +150,7 @@ impl Node {
             Request::Flush | Request::Status { .. } => 0,
             Request::Read { .. } | Request::View { .. } | Request::Write { .. } => len,
             Request::WriteZeroes { allocate: true, .. } => len,
-            Request::Trim { .. } | Request::WriteZeroes { .. } => 0,
+            Request::Trim { .. } | Request::WriteZeroes { .. } | Request::CopyUp { .. } => 0,
         };
         let is_free = matches!(state.request, Request::Flush | Request::Status { .. });
         let is_read = matches!(state.request, Request::Read { .. } | Request::View { .. });
@@ -245,7 +245,10 @@ impl Node {
             &Request::View { snapshot, .. } => self.read_blocks((key, snapshot), offset, len, out),
             Request::Status { .. } => self.ask_status(key, out),
             Request::Flush => unreachable!("a flush ends where it begins"),
-            Request::Write { .. } | Request::Trim { .. } | Request::WriteZeroes { .. } => {
+            Request::Write { .. }
+            | Request::Trim { .. }
+            | Request::WriteZeroes { .. }
+            | Request::CopyUp { .. } => {
                 let change = self.change_of(key);
                 if change.start >= change.end {
                     return self.end_request(key, out);

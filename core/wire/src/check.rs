@@ -201,9 +201,9 @@ pub(crate) fn allocation(runs: &[StatusRun]) -> Result<(), Flaw> {
 /// A guest's request.
 pub(crate) fn guest_request(request: &Request) -> Result<(), Flaw> {
     let (offset, len) = match request {
-        Request::Read { offset, len } | Request::View { snapshot: _, offset, len } => {
-            (*offset, u64::from(*len))
-        }
+        Request::Read { offset, len }
+        | Request::View { snapshot: _, offset, len }
+        | Request::CopyUp { offset, len } => (*offset, u64::from(*len)),
         Request::Write { offset, data } => (*offset, buffers_size(data) as u64),
         Request::Flush => (0, 0),
         Request::Trim { offset, len }
@@ -211,7 +211,7 @@ pub(crate) fn guest_request(request: &Request) -> Result<(), Flaw> {
         | Request::Status { of: _, offset, len } => (*offset, *len),
     };
     let moves_data = match request {
-        Request::Read { .. } | Request::View { .. } | Request::Write { .. } => true,
+        Request::Read { .. } | Request::View { .. } | Request::CopyUp { .. } | Request::Write { .. } => true,
         Request::Flush | Request::Trim { .. } | Request::WriteZeroes { .. } | Request::Status { .. } => false,
     };
     if let Request::Status { of, .. } = request {

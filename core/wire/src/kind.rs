@@ -63,6 +63,7 @@ pub enum RequestKind {
     GuestView,
     ViewAllocation,
     GuestViewStatus,
+    GuestCopyUp,
 }
 
 /// What an acceptor sends.
@@ -85,7 +86,7 @@ pub enum AnswerKind {
     Snapshots,
 }
 
-const REQUEST_KINDS: [RequestKind; 30] = [
+const REQUEST_KINDS: [RequestKind; 31] = [
     RequestKind::Heartbeat,
     RequestKind::Open,
     RequestKind::Close,
@@ -116,6 +117,7 @@ const REQUEST_KINDS: [RequestKind; 30] = [
     RequestKind::GuestView,
     RequestKind::ViewAllocation,
     RequestKind::GuestViewStatus,
+    RequestKind::GuestCopyUp,
 ];
 
 const ANSWER_KINDS: [AnswerKind; 14] = [
@@ -186,6 +188,7 @@ impl Kind for RequestKind {
             RequestKind::GuestView => shape("guest view", 40, 0),
             RequestKind::ViewAllocation => shape("view allocation request", 32, 0),
             RequestKind::GuestViewStatus => shape("guest view status request", 48, 0),
+            RequestKind::GuestCopyUp => shape("guest copy-up", 40, 0),
         }
     }
 }

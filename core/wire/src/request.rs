@@ -94,6 +94,7 @@ impl Coded for Request {
                 GuestRequest::Status { of: StatusOf::Disk, .. } => RequestKind::GuestStatus,
                 GuestRequest::Status { .. } => RequestKind::GuestViewStatus,
                 GuestRequest::View { .. } => RequestKind::GuestView,
+                GuestRequest::CopyUp { .. } => RequestKind::GuestCopyUp,
             },
             Request::Yield { .. } => RequestKind::Yield,
             Request::GuestGone { .. } => RequestKind::GuestGone,
@@ -243,6 +244,7 @@ impl Coded for Request {
                     | GuestRequest::Trim { .. }
                     | GuestRequest::WriteZeroes { .. }
                     | GuestRequest::View { .. }
+                    | GuestRequest::CopyUp { .. }
                     | GuestRequest::Status { .. },
                 ..
             }
@@ -434,6 +436,11 @@ fn decode_snapshots(kind: RequestKind, r: &mut Reader<'_>) -> Result<Request, Fl
             Request::Snapshots { component, epoch }
         }
         RequestKind::GuestView => guest(r, decode_guest_view)?,
+        RequestKind::GuestCopyUp => guest(r, |r| {
+            let (offset, len) = (r.u64(), r.u32());
+            take_reserved(r, 4)?;
+            Ok(GuestRequest::CopyUp { offset, len })
+        })?,
         RequestKind::ViewAllocation => {
             let (component, epoch) = take_component(r);
             let (part, count) = (r.u32(), r.u16());
@@ -510,7 +517,7 @@ fn decode_new(r: &mut Reader<'_>) -> Result<NewComponent, Flaw> {
 
 fn encode_guest(w: &mut Writer, request: &GuestRequest) {
     match request {
-        GuestRequest::Read { offset, len } => {
+        GuestRequest::Read { offset, len } | GuestRequest::CopyUp { offset, len } => {
             w.u64(*offset);
             w.u32(*len);
             put_zeroes(w, 4);

@@ -51,7 +51,8 @@ pub use rebuild::{
 pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
 pub use settings::{BalanceMode, SettingsView};
 pub use snapshots::{
-    ChangesQuery, ChangesView, CloneDisk, ConfirmSnapshot, CreateSnapshot, RunView, SnapshotView,
+    ChangesQuery, ChangesView, CloneDisk, ConfirmSnapshot, CreateSnapshot, FlattenDisk, FlattenedView,
+    RunView, SnapshotView,
 };
 pub use space::{HostShareView, SpaceView};
 pub use support::{SupportFile, SupportView};

@@ -5,7 +5,8 @@ use crate::{estimate, snapshots, text, transfer};
 use api::client::disk_path;
 use api::types::{
     AllowedView, AttachedView, BucketView, ChangeDisk, CloneDisk, CreateDisk, DiskSummary, DiskView,
-    HistogramView, HistogramsView, LatencyView, LimitView, MoveAction, RateView, RowChecksView, SnapshotView,
+    FlattenDisk, FlattenedView, HistogramView, HistogramsView, LatencyView, LimitView, MoveAction, RateView,
+    RowChecksView, SnapshotView,
 };
 use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
@@ -21,6 +22,13 @@ pub enum DiskCommand {
     /// The clone shows what the snapshot holds until it is written. Where it stands, its policy, and later changes of either disk are its own.
     /// The snapshot cannot be deleted as long as a clone shares anything with it.
     Clone(CloneOptions),
+    /// Have a clone copy all that it shares with what it was cloned from, while guests use it; then it is an ordinary disk.
+    ///
+    /// It goes on where it stands if it is stopped and called again.
+    Flatten {
+        /// Name or id of the clone.
+        name: String,
+    },
     /// List all disks.
     List {
         /// Disk, or snapshot `DISK@SNAPSHOT`, of which only the clones are listed.
@@ -242,6 +250,7 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
             shell.show(&disk, disk_text)
         }
         DiskCommand::Clone(options) => clone(shell, options).await,
+        DiskCommand::Flatten { name } => flatten(shell, &name).await,
         DiskCommand::List { clones_of, sort, reverse } => {
             let mut disks: Vec<DiskSummary> = shell.client.get("/api/v1/disks").await?;
             if let Some(of) = clones_of {
@@ -310,6 +319,24 @@ async fn clone(shell: &mut Shell<'_>, options: CloneOptions) -> Result<(), Failu
         made.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     }
     shell.show(&made, disk_text)
+}
+
+/// Has a clone copy what it shares.
+async fn flatten(shell: &mut Shell<'_>, name: &str) -> Result<(), Failure> {
+    let address = format!("{}/flatten", disk_path(name));
+    let bar = transfer::bar("copy", 1);
+    let mut from = 0;
+    loop {
+        let told: FlattenedView = shell.client.post(&address, &FlattenDisk { from }).await?;
+        bar.set_length(told.size);
+        let Some(next) = told.next else {
+            bar.finish_and_clear();
+            return shell
+                .show(&told, |told| format!("{} shares nothing with {} any more", told.disk, told.clone_of));
+        };
+        bar.set_position(next);
+        from = next;
+    }
 }
 
 /// Changes a setting, or rules.

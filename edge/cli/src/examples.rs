@@ -129,6 +129,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "drystone disk clone web web-test --policy single --size 200GiB",
         ],
     ),
+    ("disk flatten", &["drystone disk flatten web-1", "drystone disk flatten web-1 --json"]),
     ("disk snapshot", &["drystone disk snapshot create web monday", "drystone disk snapshot list web"]),
     (
         "disk snapshot create",

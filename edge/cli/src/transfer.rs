@@ -20,6 +20,7 @@ use base::units::{SECTOR_SIZE, format_bytes};
 use failure::{Code, Failure};
 use image::{Format, Image};
 use options::source_text_of;
+pub(crate) use qemu::bar;
 use qemu::{Node, PARALLEL, convert, image_size};
 use serde_json::json;
 use std::path::Path;

@@ -4,6 +4,7 @@
 //! after a crash finds out how far it came. Must hold no rule of placement or storage: those are core's.
 
 mod care;
+mod clones;
 mod cluster;
 mod devices;
 mod disks;

@@ -252,6 +252,9 @@ impl Fake {
             }
             Command::Found { answer } => drop(answer.send(Vec::new())),
             Command::Survey { answer, .. } => drop(answer.send(Err(RequestError::NoSnapshot))),
+            Command::CopyUp { answer, .. } => {
+                let _ = answer.send(Ok(()));
+            }
             Command::Pass { answer, .. } => drop(answer.send(PassState::default())),
             Command::Cluster(command) => self.answer_cluster(*command),
             Command::Stop { answer } => {

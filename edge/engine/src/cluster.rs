@@ -97,7 +97,8 @@ impl Engine {
                     Target::Guest { .. }
                     | Target::Overdue { .. }
                     | Target::Closing(_)
-                    | Target::Survey(_) => {
+                    | Target::Survey(_)
+                    | Target::CopyUp(_) => {
                         unreachable!("requests about components are answered as such")
                     }
                 };

@@ -59,6 +59,8 @@ pub enum Command {
     Found { answer: Answer<Vec<FoundDisk>> },
     /// Tells about blocks of a disk, as guests may ask it; the first ones of the range alone, if telling more takes long.
     Survey { disk: DiskId, of: StatusOf, range: Range<u64>, answer: Answer<Told> },
+    /// Has a clone copy what it shows of its origin in a range of at most 1 MiB.
+    CopyUp { disk: DiskId, range: Range<u64>, answer: Answer<Result<(), RequestError>> },
     /// A pass that samples what the devices hold, for estimates: begins it, ends it, or only tells of it.
     Pass { order: PassOrder, answer: Answer<PassState> },
     /// What has to do with the cluster.

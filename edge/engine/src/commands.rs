@@ -45,6 +45,7 @@ impl Engine {
             Command::Disks { only, answer } => drop(answer.send(self.disk_states(only))),
             Command::Found { answer } => drop(answer.send(self.node.found())),
             Command::Survey { disk, of, range, answer } => self.survey(disk, of, range, answer),
+            Command::CopyUp { disk, range, answer } => self.copy_up(disk, &range, answer),
             Command::Pass { order, answer } => drop(answer.send(self.order_pass(order))),
             Command::Cluster(command) => self.cluster_command(*command),
             Command::Stop { answer } => {
@@ -253,6 +254,17 @@ impl Engine {
         };
         let token = Token(self.targets.insert(Target::Survey(answer)) as u64);
         let request = Request::Status { of, offset: range.start, len: range.end - range.start };
+        self.node.request(self.now(), token, key, request, &mut self.outputs);
+    }
+
+    /// Has a clone copy what it shares with its origin on behalf of the control plane.
+    fn copy_up(&mut self, disk: DiskId, range: &Range<u64>, answer: Answer<Result<(), RequestError>>) {
+        let Some(key) = self.node.disk(disk).filter(|_| !self.is_stopping) else {
+            let _ = answer.send(Err(RequestError::Stopping));
+            return;
+        };
+        let token = Token(self.targets.insert(Target::CopyUp(answer)) as u64);
+        let request = Request::CopyUp { offset: range.start, len: (range.end - range.start) as u32 };
         self.node.request(self.now(), token, key, request, &mut self.outputs);
     }
 

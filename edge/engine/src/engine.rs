@@ -18,6 +18,7 @@ use crate::ring::{Door, Ring};
 use crate::settings::Settings;
 use crate::siblings::Siblings;
 use crate::sizes::Sizes;
+use base::request::RequestError;
 use base::{DiskId, Instant, Pool};
 use frontends::Event;
 use node::{Node, Output};
@@ -44,6 +45,8 @@ pub(crate) enum Target {
     Pass(u64),
     /// Whoever asks about blocks of a disk.
     Survey(Answer<Told>),
+    /// Whoever has a clone copy what it shares with its origin.
+    CopyUp(Answer<Result<(), RequestError>>),
 }
 
 /// A device of an open group.

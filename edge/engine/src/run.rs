@@ -307,6 +307,10 @@ impl Engine {
                 });
                 return drop(answer.send(told));
             }
+            Target::CopyUp(answer) => {
+                let _ = answer.send(outcome.map(drop));
+                return;
+            }
             Target::Closing(_) | Target::Component(_) | Target::Pass(_) => {
                 unreachable!("guests' tokens are answered as such")
             }
@@ -572,6 +576,7 @@ fn payload_of(request: &Request) -> u64 {
         Request::Write { data, .. } => data.iter().map(|buffer| buffer.len() as u64).sum(),
         Request::Read { .. }
         | Request::View { .. }
+        | Request::CopyUp { .. }
         | Request::Flush
         | Request::Trim { .. }
         | Request::WriteZeroes { .. }

@@ -39,14 +39,24 @@ impl DiskRecord {
     /// The disk has copied all that it shared with its origin: it is an ordinary one.
     ///
     /// # Errors
-    /// When it is no clone.
+    /// When it is no clone, or has snapshots: they show what they share with the origin, too.
     pub fn leave_origin(&self) -> Result<Transition, Objection> {
-        self.expect_active()?;
-        if self.origin.is_none() {
-            return Err(Objection::Clone("is no clone"));
-        }
+        self.expect_leaves_origin()?;
         let transition = self.changed(DiskRecord { origin: None, ..self.clone() });
         Ok(Transition { update: transition.record.components(), ..transition })
+    }
+
+    /// Refuses that a disk is made independent of its origin that is no clone, or has snapshots of its own.
+    ///
+    /// # Errors
+    /// When that is so.
+    pub fn expect_leaves_origin(&self) -> Result<(), Objection> {
+        self.expect_active()?;
+        self.expect_no_snapshots("stays a clone")?;
+        match self.origin {
+            Some(_) => Ok(()),
+            None => Err(Objection::Clone("is no clone")),
+        }
     }
 
     /// Refuses what cannot be done with a clone.

@@ -92,6 +92,10 @@ impl Node {
             let mut blocks = self.pool.take((edge.end - edge.start) as usize)?;
             pieces::copy_pieces(old, blocks.bytes_mut());
             let (from, to) = (bytes.start.max(edge.start), bytes.end.min(edge.end));
+            if from >= to {
+                writes.push((edge.start, smallvec![blocks]));
+                continue;
+            }
             let target = &mut blocks.bytes_mut()[(from - edge.start) as usize..(to - edge.start) as usize];
             match &state.request {
                 Request::Write { offset, data } => {
@@ -142,7 +146,11 @@ impl Node {
                 (window, Some(self.zero_buffers(window)))
             }
             Request::Trim { .. } | Request::WriteZeroes { .. } => ((end - next).min(TRIM_WINDOW), None),
-            Request::Read { .. } | Request::View { .. } | Request::Flush | Request::Status { .. } => {
+            Request::Read { .. }
+            | Request::View { .. }
+            | Request::CopyUp { .. }
+            | Request::Flush
+            | Request::Status { .. } => {
                 unreachable!("these change nothing")
             }
         };

@@ -56,6 +56,7 @@ impl Node {
             Request::Read { offset, len } => (0, vec![*offset..offset + u64::from(*len)]),
             Request::View { snapshot, offset, len } => (*snapshot, vec![*offset..offset + u64::from(*len)]),
             Request::Flush | Request::Status { .. } => return true,
+            Request::CopyUp { offset, len } => (0, vec![*offset..offset + u64::from(*len)]),
             Request::Write { .. } | Request::Trim { .. } | Request::WriteZeroes { .. } => {
                 let bytes = covered(&state.request);
                 let is_long = bytes.end - bytes.start > CLONE_TRIM_WINDOW;
@@ -67,13 +68,16 @@ impl Node {
         ranges.into_iter().all(|bytes| self.learn(key, snapshot, bytes, Then::Start, out))
     }
 
-    /// Whether it is known where the regions at both ends of a change stand.
+    /// Whether it is known where the regions stand that a change may cover in part.
     pub(super) fn knows_edges(&self, key: u32) -> bool {
         let state = &self.requests[key as usize];
+        let is_known =
+            |region| !matches!(self.region_state(state.disk, 0, region), State::Unasked | State::Unread);
+        if let &Request::CopyUp { offset, len } = &state.request {
+            return regions_of(&(offset..offset + u64::from(len))).all(is_known);
+        }
         let bytes = covered(&state.request);
-        let ends = [bytes.start, bytes.end.saturating_sub(1)];
-        let state_of = |at: &u64| self.region_state(state.disk, 0, at / REGION_SIZE);
-        bytes.is_empty() || !ends.iter().any(|at| matches!(state_of(at), State::Unasked | State::Unread))
+        bytes.is_empty() || [bytes.start, bytes.end - 1].iter().all(|at| is_known(at / REGION_SIZE))
     }
 
     /// What a change of a clone covers in part: blocks; the whole of regions that are the origin's; and of empty ones what comes before.
@@ -81,10 +85,16 @@ impl Node {
         let state = &self.requests[key as usize];
         let bytes = covered(&state.request);
         let mut edges: SmallVec<[Range<u64>; 2]> = SmallVec::new();
+        let disk_end = self.disks[state.disk].spec.size.next_multiple_of(BLOCK_SIZE);
+        if let &Request::CopyUp { offset, len } = &state.request {
+            let is_inherited =
+                |region: &Region| self.region_state(state.disk, 0, *region) == State::Inherited;
+            let inherited = regions_of(&(offset..offset + u64::from(len))).filter(is_inherited).map(bytes_of);
+            return inherited.map(|region| region.start..region.end.min(disk_end)).collect();
+        }
         if bytes.is_empty() {
             return edges;
         }
-        let disk_end = self.disks[state.disk].spec.size.next_multiple_of(BLOCK_SIZE);
         let blocks = edges_of(&state.request);
         let copies_up = self.fabric.settings.rules.hold(Rule::CopyUpWhole);
         for at in [bytes.start, bytes.end - 1] {
@@ -393,7 +403,8 @@ impl Node {
             bytes.end = bytes.end.min(next); // What it had not come to is as it was.
         }
         let of_edges = edges.iter().map(|edge| edge.start / REGION_SIZE);
-        let regions: BTreeSet<Region> = regions_of(&bytes).chain(of_edges).collect();
+        let touched = if bytes.is_empty() { 0..0 } else { regions_of(&bytes) };
+        let regions: BTreeSet<Region> = touched.chain(of_edges).collect();
         for region in regions {
             let is_own = match self.region_state(disk, 0, region) {
                 _ if has_failed => None,

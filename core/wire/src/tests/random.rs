@@ -148,6 +148,7 @@ fn guest_request() -> impl Strategy<Value = GuestRequest> {
             offset,
             len: len as u32
         }),
+        range(1 << 20).prop_map(|(offset, len)| GuestRequest::CopyUp { offset, len: len as u32 }),
     ]
 }
 

@@ -173,6 +173,7 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
             }),
         ),
         ("guest view", guest(GuestRequest::View { snapshot: 0x0102_0304, offset: 512, len: 0x0200_0000 })),
+        ("guest copy-up", guest(GuestRequest::CopyUp { offset: 1 << 40, len: 1 << 20 })),
     ]
 }
 

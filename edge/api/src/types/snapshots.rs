@@ -62,6 +62,28 @@ pub struct CloneDisk {
     pub share: bool,
 }
 
+/// A clone that copies what it shares with its origin.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlattenDisk {
+    /// First byte, as `next` of the answer before tells [default: 0].
+    #[serde(default)]
+    pub from: u64,
+}
+
+/// How far a clone has copied what it shares with its origin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FlattenedView {
+    /// The disk's name.
+    pub disk: String,
+    /// What it is, or was, a clone of.
+    pub clone_of: String,
+    /// Bytes that it shares with its origin at most.
+    pub size: u64,
+    /// Where to go on; nothing: it is an ordinary disk from now on.
+    pub next: Option<u64>,
+}
+
 /// What differs between two snapshots, or what one holds: one page of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChangesView {

@@ -125,6 +125,34 @@ impl Cluster {
         Ok(Some(of.with(next.record).change(of.record.version)?))
     }
 
+    /// A clone that has copied all that it shared with its origin is an ordinary disk from now on.
+    ///
+    /// # Errors
+    /// When it has snapshots, or the directory does not answer.
+    pub async fn leave_origin(&self, id: DiskId) -> Result<(), Failure> {
+        for _ in 0..ATTEMPTS {
+            let Some(disk) = self.fetch(id).await? else { return Err(Failure::refused("the disk is gone")) };
+            if disk.record.origin.is_none() {
+                return Ok(());
+            }
+            let left = disk.record.leave_origin().map_err(objection)?;
+            let mut next = disk.with(left.record);
+            let mut changes = vec![next.change(disk.record.version)?];
+            changes.extend(self.change_without_clone(&disk).await?);
+            match self.directory().commit(changes).await {
+                Outcome::Done { version } => {
+                    next.record.version = version;
+                    self.note(&next);
+                    return Ok(self.tell_disk(&next).await?); // What its components say of it follows by itself.
+                }
+                Outcome::Unwritten { why } => return Err(unwritten(why)),
+                Outcome::Conflict { .. } | Outcome::Unknown => tokio::time::sleep(DELETION_POLL).await,
+            }
+        }
+        Err(Failure::new(Code::Conflict, format!("the records of disk {id} change all the time"))
+            .hint("try again"))
+    }
+
     async fn make_components(
         &self,
         disk: &ClusterDisk,

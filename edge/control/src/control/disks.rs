@@ -6,11 +6,10 @@ use crate::directory::DiskEntry;
 use crate::events::Kind;
 use crate::limits::DISKS_MAX;
 use api::name::check_name;
-use api::types::{ChangeDisk, CloneDisk, CreateDisk, DeleteDisk, DiskSummary, DiskView};
+use api::types::{ChangeDisk, CreateDisk, DeleteDisk, DiskSummary, DiskView};
 use base::units::{SECTOR_SIZE, format_bytes};
 use engine::{DiskLock, DiskRecord};
 use failure::{Code, Failure};
-use replication::Origin;
 use std::sync::Arc;
 
 impl Control {
@@ -43,68 +42,7 @@ impl Control {
         self.disk_view(&name).await
     }
 
-    /// Makes a disk as a clone of a snapshot of another one, which is taken if none is named (docs/design/0050).
-    ///
-    /// # Errors
-    /// When there is no such disk or snapshot, or no place fits the clone's policy.
-    pub async fn clone_disk(&self, of: &str, request: CloneDisk) -> Result<DiskView, Failure> {
-        check_name(&request.name)?;
-        let origin = self.find(of)?;
-        let snapshot = match &request.snapshot {
-            Some(name) => self.recorded(&origin.record, name)?,
-            None => {
-                if self.records().disk(&request.name).is_some() {
-                    let text = format!("there is a disk `{}` already", request.name);
-                    return Err(Failure::new(Code::Conflict, text));
-                }
-                let name = format!("for-{}", request.name);
-                self.cluster.take_snapshot(origin.record.id, &name).await?;
-                self.recorded(&origin.record, &name)?
-            }
-        };
-        let made = self.make_clone(&origin, &snapshot, &request).await;
-        if made.is_err() && request.snapshot.is_none() {
-            let _ = self.cluster.delete_snapshot(origin.record.id, &snapshot.name).await;
-        }
-        let name = made?;
-        let text = format!("made as a clone of {}@{}", origin.record.name, snapshot.name);
-        self.events.disk(Kind::DiskCreated, &name, text);
-        self.disk_view(&name).await
-    }
-
-    async fn make_clone(
-        &self,
-        of: &DiskEntry,
-        snapshot: &::cluster::Snapshot,
-        request: &CloneDisk,
-    ) -> Result<String, Failure> {
-        let follows =
-            self.cluster.view().disks.get(&of.record.id).and_then(|disk| disk.record.follows.clone());
-        let as_origin = Rules { policy: of.record.policy, follows };
-        let rules = match request.policy.as_deref() {
-            Some(text) => self.resolve_rules(Some(text), Some(&as_origin))?,
-            None => as_origin,
-        };
-        let size = request.size.unwrap_or(snapshot.size);
-        if size == 0 || !size.is_multiple_of(SECTOR_SIZE) {
-            return Err(Failure::usage(format!(
-                "a disk of {size} bytes is not possible: multiples of {SECTOR_SIZE} are"
-            )));
-        }
-        let new = CreateDisk {
-            name: request.name.clone(),
-            size,
-            policy: None,
-            read_only: request.read_only,
-            share: request.share,
-        };
-        let origin = Origin { disk: of.record.id, snapshot: snapshot.number, size: snapshot.size };
-        let _change = self.changes.lock().await;
-        self.check_disk_count()?;
-        self.cluster.create_disk(new, rules, Some(origin)).await
-    }
-
-    fn check_disk_count(&self) -> Result<(), Failure> {
+    pub(super) fn check_disk_count(&self) -> Result<(), Failure> {
         match self.records().disks.len() >= DISKS_MAX {
             true => Err(Failure::refused(format!("there are {DISKS_MAX} disks already, the most possible"))),
             false => Ok(()),

@@ -119,7 +119,12 @@ impl Control {
     }
 
     /// What is told about the first blocks of a range, or about all of them.
-    async fn states(&self, disk: DiskId, of: StatusOf, range: Range<u64>) -> Result<Vec<StatusRun>, Failure> {
+    pub(super) async fn states(
+        &self,
+        disk: DiskId,
+        of: StatusOf,
+        range: Range<u64>,
+    ) -> Result<Vec<StatusRun>, Failure> {
         let asked = self.engine.call(|answer| Command::Survey { disk, of, range, answer });
         let told = tokio::time::timeout(SURVEY_PATIENCE, asked).await.map_err(|_| {
             Failure::new(Code::Unreachable, "the disk gave no answer in time").hint("see `drystone health`")

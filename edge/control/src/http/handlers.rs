@@ -12,12 +12,12 @@ use api::types::{
     ChangesView, CloneDisk, ConfirmAuthority, ConfirmHost, ConfirmSnapshot, CopyRequest, CopyView,
     CreateDisk, CreatePolicy, CreateSnapshot, DeleteDisk, DeviceView, DirectoryView, DiskSummary, DiskView,
     EndImport, EstimateProgressView, EstimateView, EvacuateDevice, EvacuationView, EventQuery, EventView,
-    EventsView, ForecastView, FoundCluster, FoundedView, HealthView, HistogramsView, HostPassView,
-    HostSampleView, HostSummary, HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView,
-    MaintenanceView, MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView, RatesView,
-    RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView,
-    ResyncsView, SettingsView, SilenceView, Since, SnapshotView, StartEstimate, SupportView, TokenView,
-    TopView, VersionsView, WhatIf,
+    EventsView, FlattenDisk, FlattenedView, ForecastView, FoundCluster, FoundedView, HealthView,
+    HistogramsView, HostPassView, HostSampleView, HostSummary, HostView, ImportView, JoinAnswer, JoinRequest,
+    KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView,
+    RatesView, RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice,
+    ReplacementView, ResyncsView, SettingsView, SilenceView, Since, SnapshotView, StartEstimate, SupportView,
+    TokenView, TopView, VersionsView, WhatIf,
 };
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -393,6 +393,16 @@ pub async fn clone_disk(
     Input(request): Input<CloneDisk>,
 ) -> Created<DiskView> {
     Ok((StatusCode::CREATED, Json(control.clone_disk(&name, request).await?)))
+}
+
+/// Have a clone copy what it shares with its origin, for a second; call it again from `next` on until that is null.
+#[utoipa::path(post, path = "/api/v1/disks/{name}/flatten", params(("name" = String, Path)), request_body = FlattenDisk, responses((status = 200, body = FlattenedView), (status = "default", body = Failure)))]
+pub async fn flatten_disk(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Input(request): Input<FlattenDisk>,
+) -> Answer<FlattenedView> {
+    control.flatten(&name, &request).await.map(Json)
 }
 
 /// List the snapshots of a disk, the oldest first.

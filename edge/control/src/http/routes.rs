@@ -142,6 +142,7 @@ fn general() -> Vec<Route> {
         right("POST /api/v1/disks/{name}/import", ChangeDisk, routes!(handlers::begin_import)),
         right("POST /api/v1/disks/{name}/import/end", ChangeDisk, routes!(handlers::end_import)),
         right("POST /api/v1/disks/{name}/clones", ChangeDisk, routes!(handlers::clone_disk)),
+        right("POST /api/v1/disks/{name}/flatten", ChangeDisk, routes!(handlers::flatten_disk)),
         right("GET /api/v1/disks/{name}/snapshots", See, routes!(handlers::snapshots)),
         right("POST /api/v1/disks/{name}/snapshots", ChangeDisk, routes!(handlers::create_snapshot)),
         right("GET /api/v1/disks/{name}/snapshots/{snapshot}", See, routes!(handlers::snapshot)),
