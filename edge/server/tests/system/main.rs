@@ -10,6 +10,7 @@ mod bad_input;
 mod care;
 mod change;
 mod clients;
+mod clones;
 mod cluster;
 mod crash;
 mod damage;
