@@ -158,11 +158,17 @@ pub enum Rule {
     KeepFirstBlocks,
     /// The first block of a region stays a hole in copies where it tells that the region is the origin's (design 0050).
     KeepFirstHoles,
+    /// Other changes of a region wait while it is written as a whole (design 0050).
+    CopyUpApart,
+    /// A region becomes a clone's own by one change: zeroes of what is written are no trims before that (design 0050).
+    ClaimAtOnce,
+    /// What has changed of a clone is told by whole regions where these may have become its own (design 0050).
+    TellWholeRegions,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 74] = [
+    pub const ALL: [Rule; 77] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -237,5 +243,8 @@ impl Rule {
         Rule::CopyUpWhole,
         Rule::KeepFirstBlocks,
         Rule::KeepFirstHoles,
+        Rule::CopyUpApart,
+        Rule::ClaimAtOnce,
+        Rule::TellWholeRegions,
     ];
 }

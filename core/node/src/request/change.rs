@@ -10,7 +10,7 @@ use crate::range::{Aim, change_of, covered, edges_of};
 use crate::zeroes::{Zeroes, changes_of_write};
 use base::request::{Buffers, Pieces, Request, RequestError, cut};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
-use replication::owner;
+use replication::{Rule, owner};
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 
@@ -33,7 +33,8 @@ impl Node {
         let edges = self.edges(key);
         let start = edges.first().map_or(change.start, |edge| edge.start.min(change.start));
         let end = edges.last().map_or(change.end, |edge| edge.end.max(change.end));
-        ChangedRange { start, end, reads_first: !edges.is_empty(), ..change }
+        let is_apart = self.fabric.settings.rules.hold(Rule::CopyUpApart);
+        ChangedRange { start, end, reads_first: !edges.is_empty() && is_apart, ..change }
     }
 
     /// A change may begin: it reads its edges first if it covers them in part.
@@ -47,7 +48,7 @@ impl Node {
         }
         self.disks[disk].ownership.holes.changed(change.start..change.end);
         self.requests[key as usize].is_apart = change.is_apart;
-        let edges = if change.reads_first { self.edges(key) } else { SmallVec::new() };
+        let edges = self.edges(key);
         if edges.is_empty() {
             let Range { start: next, end } = whole_blocks(covered(&self.requests[key as usize].request));
             self.requests[key as usize].stage = Stage::Changing { next, end };

@@ -341,6 +341,7 @@ impl Node {
         let is_own = |region| self.region_state(disk, 0, region) == State::Own;
         match self.zeroes_of(key) {
             Zeroes::Trimmed if !self.fabric.settings.rules.hold(Rule::KeepFirstBlocks) => Zeroes::Trimmed,
+            Zeroes::Trimmed if !self.fabric.settings.rules.hold(Rule::ClaimAtOnce) => Zeroes::TrimmedInside,
             Zeroes::Trimmed if regions_of(&bytes).all(is_own) => Zeroes::TrimmedInside,
             Zeroes::Trimmed => Zeroes::Kept,
             zeroes => zeroes,
@@ -454,7 +455,7 @@ impl Node {
 
 /// What has changed of a clone, from `from` on, which begins a region: where its first block has, the region may have become the clone's own, and
 /// all of it changed. What comes before `start` is left out.
-pub(super) fn whole_regions(runs: &[StatusRun], from: u64, start: u64) -> Vec<StatusRun> {
+pub(super) fn whole_regions(runs: &[StatusRun], (from, start): (u64, u64), widens: bool) -> Vec<StatusRun> {
     let mut told: Vec<StatusRun> = Vec::new();
     let mut at = from;
     let mut is_whole = false;
@@ -462,7 +463,7 @@ pub(super) fn whole_regions(runs: &[StatusRun], from: u64, start: u64) -> Vec<St
         let end = at + run.len;
         while at < end {
             if at.is_multiple_of(REGION_SIZE) {
-                is_whole = run.is_set;
+                is_whole = run.is_set && widens;
             }
             let to = end.min((at / REGION_SIZE + 1) * REGION_SIZE);
             let len = to - at.max(start).min(to);

@@ -13,7 +13,7 @@ use crate::range::{Aim, Stretch, range_of};
 use crate::runs::push_run;
 use base::request::{Request, StatusOf, StatusRun};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
-use replication::owner;
+use replication::{Rule, owner};
 use smallvec::SmallVec;
 use std::ops::Range;
 use wire::limits::ALLOCATION_PARTS_MAX;
@@ -164,7 +164,10 @@ impl Node {
             }
         }
         match (of, self.disks[disk].spec.origin) {
-            (StatusOf::Changes { .. }, Some(_)) => runs = whole_regions(&runs, from, offset),
+            (StatusOf::Changes { .. }, Some(_)) => {
+                let widens = self.fabric.settings.rules.hold(Rule::TellWholeRegions);
+                runs = whole_regions(&runs, (from, offset), widens);
+            }
             (_, Some(_)) => return self.ask_origin_status(key, from, runs, out),
             (_, None) => {}
         }

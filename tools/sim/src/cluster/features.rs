@@ -30,6 +30,8 @@ const ZEROES: u64 = 0x02e4_0e5b_0000_0001;
 /// See `SCENES`.
 const SNAPSHOTS: u64 = 0x54a9_5807_0000_0001;
 const SNAPSHOTS_OFTEN: u64 = 0x6f66_7465_6e5f_736e;
+/// For which of these one of the disks is a clone.
+const CLONES: u64 = 0xc10e_0000_0000_0050;
 /// See `SCENES`.
 const WATCHERS: u64 = 0x1a57_3042_d500_0000;
 
@@ -145,7 +147,7 @@ impl Features {
             moving: if moving.chance(1, 5) { moving.range(50..1500) } else { 0 },
             zeroes: zeroes.chance(1, 4),
             snapshots: if often.chance(1, 3) { often.range(500..6000) } else { 0 },
-            clones: false,
+            clones: Random::new(seed ^ CLONES).chance(1, 3),
         };
         let streams = Streams {
             scenes,
