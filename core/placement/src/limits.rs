@@ -27,8 +27,8 @@ pub const REBALANCE_STOP: u64 = 1_500;
 pub const SCHEDULES_MAX: usize = 6;
 /// Snapshots that a schedule may keep in all: one less than a disk can have, for the next one is taken before the oldest goes.
 pub const SCHEDULED_SNAPSHOTS_MAX: usize = 255;
-/// Minutes between two snapshots of a schedule at least: what is taken and deleted more often costs more than it is worth.
-pub const SCHEDULE_MINUTES_MIN: u16 = 5;
+/// Minutes between two snapshots of a schedule at least: their names tell the minute.
+pub const SCHEDULE_MINUTES_MIN: u16 = 1;
 
 const _: () = assert!(REBALANCE_STOP < REBALANCE_START);
 const _: () = assert!(REBALANCE_FULL <= FULL);

@@ -251,7 +251,7 @@ mod tests {
             "hourly keep 24 daily",
             "hourly keep 2, hourly keep 3",
             "none, hourly keep 1",
-            "every 4m keep 1",
+            "every 0m keep 1",
             "every 7m keep 1",
             "every 25h keep 1",
             "every m keep 1",

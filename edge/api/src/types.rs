@@ -50,7 +50,10 @@ pub use rebuild::{
 };
 pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
 pub use settings::{BalanceMode, SettingsView};
-pub use snapshots::{ChangesQuery, ChangesView, ConfirmSnapshot, CreateSnapshot, RunView, SnapshotView};
+pub use snapshots::{
+    ChangeSnapshot, ChangesQuery, ChangesView, ConfirmSnapshot, CreateSnapshot, RunView, ScheduleView,
+    SnapshotView,
+};
 pub use space::{HostShareView, SpaceView};
 pub use support::{SupportFile, SupportView};
 pub use versions::{HostVersionsView, VersionsView};
@@ -486,6 +489,9 @@ pub struct DiskView {
     /// Its snapshots, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotView>,
+    /// The schedules by which snapshots are taken, as its policy says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedules: Vec<ScheduleView>,
     /// Of a disk with parity: what comparing its rows has found, if its owner could be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_checks: Option<RowChecksView>,

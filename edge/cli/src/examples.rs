@@ -147,6 +147,27 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "disk snapshot rename",
+        &[
+            "drystone disk snapshot rename web monday before-upgrade",
+            "drystone disk snapshot rename web hourly-2026-11-29T07-00Z good --json",
+        ],
+    ),
+    (
+        "disk snapshot pin",
+        &[
+            "drystone disk snapshot pin web hourly-2026-11-29T07-00Z",
+            "drystone disk snapshot pin web daily-2026-11-29T00-00Z --json",
+        ],
+    ),
+    (
+        "disk snapshot unpin",
+        &[
+            "drystone disk snapshot unpin web hourly-2026-11-29T07-00Z",
+            "drystone disk snapshot unpin web daily-2026-11-29T00-00Z --json",
+        ],
+    ),
+    (
         "disk snapshot delete",
         &["drystone disk snapshot list web", "drystone disk snapshot delete web monday --confirm monday"],
     ),
@@ -171,6 +192,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "drystone policy create gold failures_to_tolerate=2",
             "drystone policy create wide gold stripes=4 iops_limit=20000",
+            "drystone policy create safe gold --snapshots 'hourly keep 24, daily keep 7'",
         ],
     ),
     (
@@ -179,6 +201,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "drystone policy set gold iops_limit=5000",
             "drystone policy set gold failures_to_tolerate=2",
             "drystone policy set gold read_locality=spread --json",
+            "drystone policy set gold --snapshots 'every 15m keep 8'",
         ],
     ),
     ("policy delete", &["drystone policy delete gold", "drystone policy delete wide --json"]),

@@ -5,7 +5,7 @@ mod freeze;
 use crate::shell::Shell;
 use crate::{text, transfer};
 use api::client::disk_path;
-use api::types::{ChangesView, CreateSnapshot, SnapshotView};
+use api::types::{ChangeSnapshot, ChangesView, CreateSnapshot, SnapshotView};
 use base::units::format_bytes;
 use clap::Subcommand;
 use failure::Failure;
@@ -63,6 +63,29 @@ pub enum SnapshotCommand {
         #[arg(long)]
         detach_clients: bool,
     },
+    /// Rename a snapshot. One that a schedule took belongs to no schedule from then on, so that none deletes it.
+    Rename {
+        /// Name or id of the disk.
+        disk: String,
+        /// Name of the snapshot.
+        name: String,
+        /// Name that it gets.
+        to: String,
+    },
+    /// Keep a snapshot that a schedule took: its schedule never deletes it, and keeps as many others as before.
+    Pin {
+        /// Name or id of the disk.
+        disk: String,
+        /// Name of the snapshot.
+        name: String,
+    },
+    /// Leave a pinned snapshot to its schedule again, which deletes it once it keeps newer ones.
+    Unpin {
+        /// Name or id of the disk.
+        disk: String,
+        /// Name of the snapshot.
+        name: String,
+    },
     /// Delete a snapshot. Its space is given back in the background.
     Delete {
         /// Name or id of the disk.
@@ -95,6 +118,18 @@ pub async fn run(shell: &mut Shell<'_>, command: SnapshotCommand) -> Result<(), 
         SnapshotCommand::Rollback { disk, name, keep, confirm, detach_clients } => {
             transfer::roll_back(shell, (&disk, &name), keep, (confirm, detach_clients)).await
         }
+        SnapshotCommand::Rename { disk, name, to } => {
+            let request = ChangeSnapshot { name: Some(to), pinned: None };
+            change(shell, (&disk, &name), &request, "is named").await
+        }
+        SnapshotCommand::Pin { disk, name } => {
+            let request = ChangeSnapshot { name: None, pinned: Some(true) };
+            change(shell, (&disk, &name), &request, "is pinned").await
+        }
+        SnapshotCommand::Unpin { disk, name } => {
+            let request = ChangeSnapshot { name: None, pinned: Some(false) };
+            change(shell, (&disk, &name), &request, "is not pinned").await
+        }
         SnapshotCommand::Delete { disk, name, confirm } => {
             let what = format!("Deleting snapshot {name} of {disk} destroys what only it holds");
             let confirm = shell.confirm(confirm, &what, &name)?;
@@ -106,6 +141,20 @@ pub async fn run(shell: &mut Shell<'_>, command: SnapshotCommand) -> Result<(), 
             })
         }
     }
+}
+
+async fn change(
+    shell: &mut Shell<'_>,
+    (disk, name): (&str, &str),
+    request: &ChangeSnapshot,
+    what: &str,
+) -> Result<(), Failure> {
+    let path = format!("{}/snapshots/{}", disk_path(disk), api::client::escaped(name));
+    let changed: SnapshotView = shell.client.patch(&path, request).await?;
+    shell.show(&changed, |changed| match request.name {
+        Some(_) => format!("snapshot {name} of {} {what} {}", changed.disk, changed.name),
+        None => format!("snapshot {} of {} {what}", changed.name, changed.disk),
+    })
 }
 
 async fn create(
@@ -196,12 +245,23 @@ fn table(all: &[SnapshotView]) -> String {
             format_bytes(one.size),
             format_bytes(one.bytes),
             format!("{} of {}", one.copies, one.copies_wanted),
+            kept_text(one),
             one.export.clone(),
         ]
     };
     text::table(
-        &["snapshot", "taken", "size", "holds", "copies", "export"],
+        &["snapshot", "taken", "size", "holds", "copies", "schedule", "export"],
         &[2, 3],
         all.iter().map(row).collect(),
     )
+}
+
+/// The schedule of a snapshot, and whether it deletes it.
+fn kept_text(one: &SnapshotView) -> String {
+    match (&one.schedule, one.pinned) {
+        (Some(schedule), false) => schedule.clone(),
+        (Some(schedule), true) => format!("{schedule}, pinned"),
+        (None, true) => "pinned".to_owned(),
+        (None, false) => "-".to_owned(),
+    }
 }

@@ -28,6 +28,7 @@ mod rebuild;
 mod repair;
 mod reports;
 mod resync;
+mod schedules;
 mod settings;
 mod silent;
 mod snapshots;
@@ -358,6 +359,7 @@ impl Cluster {
         tokio::spawn(Arc::clone(self).keep());
         tokio::spawn(Arc::clone(self).keep_sizes());
         tokio::spawn(Arc::clone(self).keep_following());
+        tokio::spawn(Arc::clone(self).keep_schedules());
         tokio::spawn(Arc::clone(self).keep_certificate());
         tokio::spawn(Arc::clone(self).keep_attachments());
         tokio::spawn(Arc::clone(self).watch_members());

@@ -65,6 +65,8 @@ pub const GROWTH_PATIENCE: Duration = Duration::from_secs(20);
 pub const SURPLUS_WAIT: Duration = Duration::from_secs(10);
 /// Longest time between two looks whether disks have the rules of the policies that they follow.
 pub const FOLLOW_PERIOD: Duration = Duration::from_secs(5);
+/// How often the host that decides looks for scheduled snapshots that are due.
+pub const SCHEDULE_PERIOD: Duration = Duration::from_secs(1);
 /// How long somebody waits for a snapshot: longer than another host takes to take a disk over whose owner is lost.
 pub const SNAPSHOT_WAIT: Duration = Duration::from_secs(20);
 /// Pause between two looks at a disk that grows or gives back, or of which a snapshot is taken.

@@ -5,7 +5,7 @@ use super::disks::check_confirmed;
 use crate::cluster::{Locals, snapshot_bytes_of};
 use ::cluster::DiskRecord;
 use api::name::check_name;
-use api::types::{ChangesView, CreateSnapshot, RunView, SnapshotView};
+use api::types::{ChangeSnapshot, ChangesView, CreateSnapshot, RunView, SnapshotView};
 use base::DiskId;
 use base::request::{StatusOf, StatusRun};
 use base::units::BLOCK_SIZE;
@@ -127,6 +127,28 @@ impl Control {
         }
     }
 
+    /// Renames a snapshot, or has its schedule never delete it.
+    ///
+    /// # Errors
+    /// When there is none, the other name is taken, or nothing is to change.
+    pub async fn change_snapshot(
+        &self,
+        disk: &str,
+        name: &str,
+        request: &ChangeSnapshot,
+    ) -> Result<SnapshotView, Failure> {
+        let entry = self.find(disk)?;
+        let found = self.recorded(&entry.record, name)?;
+        let to = request.name.as_deref().filter(|to| *to != name);
+        to.map_or(Ok(()), check_name)?;
+        if request.name.is_none() && request.pinned.is_none() {
+            return Err(Failure::usage("nothing is to change: name `name` or `pinned`"));
+        }
+        let pinned = request.pinned.filter(|pinned| *pinned != found.is_pinned);
+        self.cluster.change_snapshot(entry.record.id, name, (to, pinned)).await?;
+        self.snapshot(&entry.record.name, to.unwrap_or(name)).await
+    }
+
     /// Deletes a snapshot of a disk.
     ///
     /// # Errors
@@ -166,5 +188,7 @@ fn snapshot_view(record: &DiskRecord, one: &::cluster::Snapshot, locals: &Locals
         copies,
         copies_wanted,
         bytes: snapshot_bytes_of(record, locals, one.number),
+        schedule: one.schedule.map(|every| every.to_string()),
+        pinned: one.is_pinned,
     }
 }

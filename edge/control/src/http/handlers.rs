@@ -8,15 +8,16 @@ use crate::http::input::{Input, Options};
 use crate::http::rights::Need;
 use api::types::{
     AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
-    CertificateRequest, CertificatesView, ChangeDisk, ChangePolicy, ChangeSettings, ChangesQuery,
-    ChangesView, ConfirmAuthority, ConfirmHost, ConfirmSnapshot, CopyRequest, CopyView, CreateDisk,
-    CreatePolicy, CreateSnapshot, DeleteDisk, DeviceView, DirectoryView, DiskSummary, DiskView, EndImport,
-    EstimateProgressView, EstimateView, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView,
-    ForecastView, FoundCluster, FoundedView, HealthView, HistogramsView, HostPassView, HostSampleView,
-    HostSummary, HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView,
-    MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView, RatesView, RebuildDirectory, RebuildView,
-    RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, SettingsView,
-    SilenceView, Since, SnapshotView, StartEstimate, SupportView, TokenView, TopView, VersionsView, WhatIf,
+    CertificateRequest, CertificatesView, ChangeDisk, ChangePolicy, ChangeSettings, ChangeSnapshot,
+    ChangesQuery, ChangesView, ConfirmAuthority, ConfirmHost, ConfirmSnapshot, CopyRequest, CopyView,
+    CreateDisk, CreatePolicy, CreateSnapshot, DeleteDisk, DeviceView, DirectoryView, DiskSummary, DiskView,
+    EndImport, EstimateProgressView, EstimateView, EvacuateDevice, EvacuationView, EventQuery, EventView,
+    EventsView, ForecastView, FoundCluster, FoundedView, HealthView, HistogramsView, HostPassView,
+    HostSampleView, HostSummary, HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView,
+    MaintenanceView, MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView, RatesView,
+    RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView,
+    ResyncsView, SettingsView, SilenceView, Since, SnapshotView, StartEstimate, SupportView, TokenView,
+    TopView, VersionsView, WhatIf,
 };
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -418,6 +419,16 @@ pub async fn changes(
     Options(query): Options<ChangesQuery>,
 ) -> Answer<ChangesView> {
     control.changes((&name, &snapshot), query.since.as_deref(), query.from.unwrap_or(0)).await.map(Json)
+}
+
+/// Rename a snapshot of a disk, or pin it, so that its schedule never deletes it.
+#[utoipa::path(patch, path = "/api/v1/disks/{name}/snapshots/{snapshot}", params(("name" = String, Path), ("snapshot" = String, Path)), request_body = ChangeSnapshot, responses((status = 200, body = SnapshotView), (status = "default", body = Failure)))]
+pub async fn change_snapshot(
+    State(control): Shared,
+    Path((name, snapshot)): Path<(String, String)>,
+    Input(request): Input<ChangeSnapshot>,
+) -> Answer<SnapshotView> {
+    to_the_end(async move { control.change_snapshot(&name, &snapshot, &request).await }).await.map(Json)
 }
 
 /// Delete a snapshot of a disk; `confirm` must be its name. Its space is given back in the background.

@@ -145,6 +145,7 @@ fn general() -> Vec<Route> {
         right("POST /api/v1/disks/{name}/snapshots", ChangeDisk, routes!(handlers::create_snapshot)),
         right("GET /api/v1/disks/{name}/snapshots/{snapshot}", See, routes!(handlers::snapshot)),
         right("GET /api/v1/disks/{name}/snapshots/{snapshot}/changes", See, routes!(handlers::changes)),
+        right("PATCH /api/v1/disks/{name}/snapshots/{snapshot}", ChangeDisk, routes!(handlers::change_snapshot)),
         right("DELETE /api/v1/disks/{name}/snapshots/{snapshot}", ChangeDisk, routes!(handlers::delete_snapshot)),
         right("GET /api/v1/disks/{name}/histograms", See, routes!(handlers::histograms)),
         right("GET /api/v1/policies", See, routes!(handlers::policies)),

@@ -28,7 +28,14 @@ fn a_snapshot_has_the_name_that_was_asked_for_and_goes_by_it() {
     let cancelled = asked.cancel_snapshot().expect("one is asked for").record;
     assert_eq!(no_snapshot(cancelled.cancel_snapshot()), NoSnapshot::NotAsked);
     let disk = with_snapshot(&cancelled, "tuesday", &[]);
-    let taken = Snapshot { number: 2, name: "tuesday".to_owned(), size: GIB, taken_ns: 77 };
+    let taken = Snapshot {
+        number: 2,
+        name: "tuesday".to_owned(),
+        size: GIB,
+        taken_ns: 77,
+        schedule: None,
+        is_pinned: false,
+    };
     assert_eq!(disk.snapshots.taken, [taken], "the number of the one that was cancelled is not given again");
     assert_eq!(no_snapshot(disk.ask_snapshot("tuesday")), NoSnapshot::Taken("tuesday".to_owned()));
     assert_eq!(no_snapshot(disk.delete_snapshot("monday")), NoSnapshot::Unknown("monday".to_owned()));

@@ -1,8 +1,10 @@
 //! The snapshots of a disk in its record, from level 4 on (docs/design/0047).
 
 use ::cluster::{Snapshot, Snapshots};
+use placement::Every;
 use replication::{NotTaken, Numbers, Snapshots as Taken};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The snapshots of a disk.
 #[derive(Serialize, Deserialize)]
@@ -22,6 +24,12 @@ pub(super) struct StoredSnapshots {
     /// Whether components may have some that are deleted.
     #[serde(default, skip_serializing_if = "super::disk::is_false")]
     to_sweep: bool,
+    /// The schedule for which one is asked for, and when it was due, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked_for: Option<(String, u64)>,
+    /// When the last one of each schedule was due, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    served: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     taken: Vec<StoredSnapshot>,
 }
@@ -33,6 +41,11 @@ struct StoredSnapshot {
     name: String,
     size: u64,
     taken_ns: u64,
+    /// The schedule that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    schedule: Option<String>,
+    #[serde(default, skip_serializing_if = "super::disk::is_false")]
+    pinned: bool,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -51,6 +64,8 @@ impl StoredSnapshots {
             name: one.name.clone(),
             size: one.size,
             taken_ns: one.taken_ns,
+            schedule: one.schedule.map(Every::name),
+            pinned: one.is_pinned,
         };
         (numbers.last > 0).then(|| StoredSnapshots {
             last: numbers.last,
@@ -62,12 +77,14 @@ impl StoredSnapshots {
                 NotTaken::Layout => StoredNotTaken::Layout,
             }),
             to_sweep: numbers.to_sweep,
+            asked_for: named.asked_for.map(|(every, due)| (every.name(), due)),
+            served: named.served.iter().map(|(every, due)| (every.name(), *due)).collect(),
             taken: named.taken.iter().map(stored).collect(),
         })
     }
 
     /// What they say, for the roster and for the record.
-    pub(super) fn told(self) -> (Taken, Snapshots) {
+    pub(super) fn told(self) -> Result<(Taken, Snapshots), String> {
         let numbers = Taken {
             last: self.last,
             asked: self.asked,
@@ -79,15 +96,31 @@ impl StoredSnapshots {
             taken: self.taken.iter().map(|one| one.number).collect(),
             to_sweep: self.to_sweep,
         };
-        let named = |one: StoredSnapshot| Snapshot {
-            number: one.number,
-            name: one.name,
-            size: one.size,
-            taken_ns: one.taken_ns,
+        let named = |one: StoredSnapshot| {
+            Ok::<_, String>(Snapshot {
+                number: one.number,
+                name: one.name,
+                size: one.size,
+                taken_ns: one.taken_ns,
+                schedule: one.schedule.as_deref().map(schedule).transpose()?,
+                is_pinned: one.pinned,
+            })
         };
-        let taken = self.taken.into_iter().map(named).collect();
-        (numbers, Snapshots { taken, last_asked: self.last_asked })
+        let asked_for = self.asked_for.map(|(every, due)| Ok::<_, String>((schedule(&every)?, due)));
+        let served = self.served.iter().map(|(every, due)| Ok::<_, String>((schedule(every)?, *due)));
+        let snapshots = Snapshots {
+            taken: self.taken.into_iter().map(named).collect::<Result<_, _>>()?,
+            last_asked: self.last_asked,
+            asked_for: asked_for.transpose()?,
+            served: served.collect::<Result<_, _>>()?,
+        };
+        Ok((numbers, snapshots))
     }
+}
+
+/// The schedule of a name.
+fn schedule(name: &str) -> Result<Every, String> {
+    Every::named(name).ok_or_else(|| format!("`{name}` is no schedule of snapshots"))
 }
 
 /// Numbers that a component lacks, as stored.
