@@ -43,6 +43,7 @@ mod repair;
 mod replace;
 mod rights;
 mod room;
+mod schedules;
 mod shards;
 mod snapshots;
 mod space;
