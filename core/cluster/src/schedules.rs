@@ -27,7 +27,7 @@ pub enum Scheduled {
         /// Its name.
         name: String,
     },
-    /// Its owner has not taken it: it is asked for no more.
+    /// Its owner has not taken it, or whoever wanted it of several disks is gone: it is asked for no more.
     Cancel,
     /// A snapshot is deleted: its schedule keeps newer ones.
     Delete {
@@ -38,13 +38,34 @@ pub enum Scheduled {
     },
 }
 
+/// What a snapshot is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// A schedule, and when it was due.
+    Scheduled(Every, u64),
+    /// To have it together with other disks; its number.
+    Together(u32),
+}
+
+impl Wanted {
+    /// What the one is asked for that a disk is to have; none if a person waits for it, or there is none.
+    fn of(disk: &DiskRecord) -> Option<Wanted> {
+        let number = disk.roster.snapshots.asked?;
+        match (disk.snapshots.asked_for, disk.roster.snapshots.together) {
+            (Some((every, due)), _) => Some(Wanted::Scheduled(every, due)),
+            (None, Some(_)) => Some(Wanted::Together(number)),
+            (None, None) => None,
+        }
+    }
+}
+
 /// Decides about scheduled snapshots. It remembers recent attempts; after a restart it only tries again sooner.
 #[derive(Debug, Clone, Default)]
 pub struct Scheduler {
     /// When a snapshot of a schedule was last asked for here, and when that was due.
     tried: BTreeMap<(DiskId, Every), (u64, Instant)>,
-    /// Since when a snapshot is asked for, with what it is asked for.
-    asked: BTreeMap<DiskId, ((Every, u64), Instant)>,
+    /// Since when a snapshot is asked for by a schedule, or for several disks, and which.
+    asked: BTreeMap<DiskId, (Wanted, Instant)>,
     /// When the last one of a schedule was due by the record, and since when the record says so.
     served: BTreeMap<(DiskId, Every), (u64, Option<Instant>)>,
 }
@@ -81,8 +102,7 @@ impl Scheduler {
     fn note(&mut self, steady: Instant, view: &View) {
         let (asked, served) = (std::mem::take(&mut self.asked), std::mem::take(&mut self.served));
         for disk in view.disks.values() {
-            let wanted = disk.snapshots.asked_for.filter(|_| disk.roster.snapshots.asked.is_some());
-            if let Some(wanted) = wanted {
+            if let Some(wanted) = Wanted::of(disk) {
                 let since =
                     asked.get(&disk.id).filter(|(before, _)| *before == wanted).map(|(_, since)| *since);
                 self.asked.insert(disk.id, (wanted, since.unwrap_or(steady)));

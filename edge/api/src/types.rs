@@ -51,8 +51,8 @@ pub use rebuild::{
 pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
 pub use settings::{BalanceMode, SettingsView};
 pub use snapshots::{
-    ChangeSnapshot, ChangesQuery, ChangesView, ConfirmSnapshot, CreateSnapshot, RunView, ScheduleView,
-    SnapshotView,
+    ChangeSnapshot, ChangesQuery, ChangesView, ConfirmSnapshot, CreateSnapshot, CreateSnapshots, RunView,
+    ScheduleView, SnapshotView,
 };
 pub use space::{HostShareView, SpaceView};
 pub use support::{SupportFile, SupportView};

@@ -128,6 +128,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "drystone disk snapshot create web monday",
             "drystone disk snapshot create web before-upgrade --json",
+            "drystone disk snapshot create web db --name before-upgrade",
             "drystone disk snapshot create web monday --freeze-by /usr/local/bin/quiesce",
         ],
     ),

@@ -35,6 +35,7 @@ mod snapshots;
 mod standing;
 mod state;
 mod status;
+mod together;
 mod upgrade;
 mod view;
 mod watched;

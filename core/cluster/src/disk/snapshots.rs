@@ -5,7 +5,7 @@ use super::{DiskRecord, Objection, Transition};
 use crate::limits::SNAPSHOTS_MAX;
 use base::ComponentId;
 use placement::Every;
-use replication::{Member, Roster, Standing};
+use replication::{Member, Roster, Standing, Together};
 
 impl Snapshot {
     /// Whether it is one of those that a schedule keeps and deletes.
@@ -43,6 +43,50 @@ impl DiskRecord {
         next.snapshots.last_asked = Some(name.to_owned());
         next.snapshots.asked_for = None;
         Ok(self.changed(next))
+    }
+
+    /// Asks for a snapshot that the disk is to have at one moment with others: its owner holds changes back until those of all do.
+    ///
+    /// # Errors
+    /// When the disk cannot have one now.
+    pub fn ask_together(&self, name: &str) -> Result<Transition, Objection> {
+        let mut asked = self.ask_snapshot(name)?;
+        asked.record.roster.snapshots.together = Some(Together::Hold);
+        Ok(asked)
+    }
+
+    /// Has the owner take a snapshot that the disk is to have at one moment with others: the owners of all hold changes back.
+    ///
+    /// # Errors
+    /// When its owner does not say so.
+    pub fn mark_together(&self, number: u32) -> Result<Transition, Objection> {
+        self.expect_together(number, Together::Held)?;
+        let mut next = self.clone();
+        next.roster.snapshots.together = Some(Together::Mark);
+        Ok(self.changed(next))
+    }
+
+    /// The snapshot is there: the owners of all disks that are to have it at one moment say that they have taken it. To be stored for all
+    /// of them in one transaction.
+    ///
+    /// # Errors
+    /// When its owner does not say so.
+    pub fn finish_together(&self, number: u32, taken_ns: u64) -> Result<Transition, Objection> {
+        self.expect_together(number, Together::Marked)?;
+        let mut next = self.clone();
+        next.roster.snapshots.taken.push(number);
+        (next.roster.snapshots.asked, next.roster.snapshots.together) = (None, None);
+        next.follow_snapshots(&self.roster, taken_ns);
+        Ok(self.changed(next))
+    }
+
+    fn expect_together(&self, number: u32, said: Together) -> Result<(), Objection> {
+        self.expect_active()?;
+        let snapshots = &self.roster.snapshots;
+        match snapshots.asked == Some(number) && snapshots.together == Some(said) {
+            true => Ok(()),
+            false => Err(Objection::Snapshot(NoSnapshot::NotAsked)),
+        }
     }
 
     /// Asks for a snapshot of a schedule that is due at `seconds` since 1970.
@@ -173,6 +217,7 @@ impl DiskRecord {
             return Err(Objection::Snapshot(NoSnapshot::NotAsked));
         }
         next.roster.snapshots.to_sweep = true;
+        next.roster.snapshots.together = None;
         next.snapshots.asked_for = None;
         Ok(self.changed(next))
     }
@@ -253,6 +298,7 @@ impl DiskRecord {
         let are_same = self.snapshots.taken.iter().map(|one| one.number).eq(numbers.taken.iter().copied());
         let greatest = numbers.taken.last().copied().max(numbers.asked).unwrap_or(0);
         is_ascending
+            && (numbers.asked.is_some() || numbers.together.is_none())
             && are_same
             && greatest <= numbers.last
             && numbers.taken.first().is_none_or(|one| *one != 0)

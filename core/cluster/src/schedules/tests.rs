@@ -310,6 +310,22 @@ fn a_snapshot_that_its_owner_does_not_take_is_asked_for_each_minute() {
 }
 
 #[test]
+fn what_several_disks_are_to_have_is_called_off_when_nobody_sees_to_it() {
+    let mut world = World::new(2, "default,stripes=1");
+    world.owners_take = false;
+    for id in 1..=2 {
+        let asked = world.view.disk(id).ask_together("monday").expect("it can have one").record;
+        world.view.disks.insert(asked.id, asked);
+    }
+    for second in 0..=20 {
+        let steps = world.decide(0, None);
+        assert_eq!(steps, if second < 20 { vec![] } else { vec![Scheduled::Cancel; 2] }, "{second}");
+        world.pass(1);
+    }
+    assert!(world.view.disks.values().all(|disk| disk.roster.snapshots.asked.is_none()));
+}
+
+#[test]
 fn many_disks_are_served_a_few_at_a_time() {
     let mut world = World::new(50, "default,stripes=1,snapshots=hourly keep 2");
     world.owners_take = false;

@@ -72,6 +72,17 @@ pub struct CreateSnapshot {
     pub name: String,
 }
 
+/// A snapshot of several disks that is to be taken at one moment: a write that was acknowledged before another began is never missing in one of
+/// them while the other is there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateSnapshots {
+    /// Names or ids of the disks: at most 32.
+    pub disks: Vec<String>,
+    /// The name that the snapshot has on each of them.
+    pub name: String,
+}
+
 /// What differs between two snapshots, or what one holds: one page of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChangesView {

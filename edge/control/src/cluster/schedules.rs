@@ -51,12 +51,20 @@ impl Cluster {
                 self.transition(id, |record| record.ask_scheduled(name, *every, seconds).map(Some)).await?;
             }
             Scheduled::Cancel => {
-                let cancelled = self.transition(id, |record| match record.snapshots.asked_for {
-                    Some(_) => record.cancel_snapshot().map(Some),
-                    None => Ok(None),
+                let mut text = "";
+                let cancelled = self.transition(id, |record| {
+                    text = match (record.snapshots.asked_for, record.roster.snapshots.together) {
+                        (Some(_), _) => {
+                            "a scheduled snapshot was not taken in time, and is tried again in a minute"
+                        }
+                        (None, Some(_)) => {
+                            "a snapshot of several disks was not taken in time, and is called off"
+                        }
+                        (None, None) => return Ok(None),
+                    };
+                    record.cancel_snapshot().map(Some)
                 });
                 if cancelled.await? {
-                    let text = "a scheduled snapshot was not taken in time, and is tried again in a minute";
                     self.log(id, Kind::SnapshotRefused, text);
                 }
             }

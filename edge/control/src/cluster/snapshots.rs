@@ -19,14 +19,7 @@ impl Cluster {
     /// # Errors
     /// When the disk cannot have one, or its owner does not take it in time; it is not asked for any more then.
     pub async fn take_snapshot(&self, id: DiskId, name: &str) -> Result<(), Failure> {
-        let level = self.view().level.level;
-        if level < Level::SNAPSHOTS {
-            return Err(Failure::refused(format!(
-                "snapshots need records of {}, and those of this cluster are at {level}",
-                Level::SNAPSHOTS
-            ))
-            .hint("`drystone cluster upgrade` raises it once all hosts run this release"));
-        }
+        self.check_snapshot_level()?;
         self.ask_snapshot(id, name).await?;
         let until = Instant::now() + SNAPSHOT_WAIT;
         loop {
@@ -61,6 +54,19 @@ impl Cluster {
             }
             tokio::time::sleep(SIZE_POLL).await;
         }
+    }
+
+    /// Refuses snapshots while the records of the cluster are at a level that has none.
+    pub(super) fn check_snapshot_level(&self) -> Result<(), Failure> {
+        let level = self.view().level.level;
+        if level >= Level::SNAPSHOTS {
+            return Ok(());
+        }
+        Err(Failure::refused(format!(
+            "snapshots need records of {}, and those of this cluster are at {level}",
+            Level::SNAPSHOTS
+        ))
+        .hint("`drystone cluster upgrade` raises it once all hosts run this release"))
     }
 
     /// Asks for a snapshot, once the one of a schedule is taken that is being taken.

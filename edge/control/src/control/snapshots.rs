@@ -3,9 +3,10 @@
 use super::Control;
 use super::disks::check_confirmed;
 use crate::cluster::{Locals, snapshot_bytes_of};
+use crate::limits::TOGETHER_DISKS_MAX;
 use ::cluster::DiskRecord;
 use api::name::check_name;
-use api::types::{ChangeSnapshot, ChangesView, CreateSnapshot, RunView, SnapshotView};
+use api::types::{ChangeSnapshot, ChangesView, CreateSnapshot, CreateSnapshots, RunView, SnapshotView};
 use base::DiskId;
 use base::request::{StatusOf, StatusRun};
 use base::units::BLOCK_SIZE;
@@ -49,6 +50,36 @@ impl Control {
         let entry = self.find(disk)?;
         self.cluster.take_snapshot(entry.record.id, &request.name).await?;
         self.snapshot(&entry.record.name, &request.name).await
+    }
+
+    /// Takes a snapshot of several disks at one moment.
+    ///
+    /// # Errors
+    /// When the request makes no sense, or one of the disks cannot have it: then none has.
+    pub async fn create_snapshots(&self, request: &CreateSnapshots) -> Result<Vec<SnapshotView>, Failure> {
+        check_name(&request.name)?;
+        let mut names = Vec::new();
+        let mut ids = Vec::new();
+        for disk in &request.disks {
+            let record = &self.find(disk)?.record;
+            if ids.contains(&record.id) {
+                return Err(Failure::usage(format!("disk {} is named twice", record.name)));
+            }
+            ids.push(record.id);
+            names.push(record.name.clone());
+        }
+        if ids.is_empty() || ids.len() > TOGETHER_DISKS_MAX {
+            return Err(Failure::usage(format!(
+                "{} disks are named: a snapshot is of 1 to {TOGETHER_DISKS_MAX} disks",
+                ids.len()
+            )));
+        }
+        self.cluster.take_together(&ids, &request.name).await?;
+        let mut made = Vec::new();
+        for name in names {
+            made.push(self.snapshot(&name, &request.name).await?);
+        }
+        Ok(made)
     }
 
     /// One snapshot of a disk.

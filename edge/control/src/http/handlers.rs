@@ -10,11 +10,11 @@ use api::types::{
     AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
     CertificateRequest, CertificatesView, ChangeDisk, ChangePolicy, ChangeSettings, ChangeSnapshot,
     ChangesQuery, ChangesView, ConfirmAuthority, ConfirmHost, ConfirmSnapshot, CopyRequest, CopyView,
-    CreateDisk, CreatePolicy, CreateSnapshot, DeleteDisk, DeviceView, DirectoryView, DiskSummary, DiskView,
-    EndImport, EstimateProgressView, EstimateView, EvacuateDevice, EvacuationView, EventQuery, EventView,
-    EventsView, ForecastView, FoundCluster, FoundedView, HealthView, HistogramsView, HostPassView,
-    HostSampleView, HostSummary, HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView,
-    MaintenanceView, MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView, RatesView,
+    CreateDisk, CreatePolicy, CreateSnapshot, CreateSnapshots, DeleteDisk, DeviceView, DirectoryView,
+    DiskSummary, DiskView, EndImport, EstimateProgressView, EstimateView, EvacuateDevice, EvacuationView,
+    EventQuery, EventView, EventsView, ForecastView, FoundCluster, FoundedView, HealthView, HistogramsView,
+    HostPassView, HostSampleView, HostSummary, HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice,
+    LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView, RatesView,
     RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView,
     ResyncsView, SettingsView, SilenceView, Since, SnapshotView, StartEstimate, SupportView, TokenView,
     TopView, VersionsView, WhatIf,
@@ -399,6 +399,16 @@ pub async fn create_snapshot(
     Input(request): Input<CreateSnapshot>,
 ) -> Created<SnapshotView> {
     let made = to_the_end(async move { control.create_snapshot(&name, &request).await }).await?;
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
+/// Take a snapshot of several disks at one moment while guests use them: of all, or of none.
+#[utoipa::path(post, path = "/api/v1/snapshots", request_body = CreateSnapshots, responses((status = 201, body = Vec<SnapshotView>), (status = "default", body = Failure)))]
+pub async fn create_snapshots(
+    State(control): Shared,
+    Input(request): Input<CreateSnapshots>,
+) -> Created<Vec<SnapshotView>> {
+    let made = to_the_end(async move { control.create_snapshots(&request).await }).await?;
     Ok((StatusCode::CREATED, Json(made)))
 }
 

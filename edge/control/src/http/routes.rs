@@ -143,6 +143,7 @@ fn general() -> Vec<Route> {
         right("POST /api/v1/disks/{name}/import/end", ChangeDisk, routes!(handlers::end_import)),
         right("GET /api/v1/disks/{name}/snapshots", See, routes!(handlers::snapshots)),
         right("POST /api/v1/disks/{name}/snapshots", ChangeDisk, routes!(handlers::create_snapshot)),
+        right("POST /api/v1/snapshots", ChangeDisk, routes!(handlers::create_snapshots)),
         right("GET /api/v1/disks/{name}/snapshots/{snapshot}", See, routes!(handlers::snapshot)),
         right("GET /api/v1/disks/{name}/snapshots/{snapshot}/changes", See, routes!(handlers::changes)),
         right("PATCH /api/v1/disks/{name}/snapshots/{snapshot}", ChangeDisk, routes!(handlers::change_snapshot)),

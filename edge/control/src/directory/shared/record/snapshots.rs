@@ -2,7 +2,7 @@
 
 use ::cluster::{Snapshot, Snapshots};
 use placement::Every;
-use replication::{NotTaken, Numbers, Snapshots as Taken};
+use replication::{NotTaken, Numbers, Snapshots as Taken, Together};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -21,6 +21,9 @@ pub(super) struct StoredSnapshots {
     /// Why the last one was not taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     not_taken: Option<StoredNotTaken>,
+    /// How far the one is that is asked for, if other disks are to have it at the same moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    together: Option<StoredTogether>,
     /// Whether components may have some that are deleted.
     #[serde(default, skip_serializing_if = "super::disk::is_false")]
     to_sweep: bool,
@@ -54,6 +57,63 @@ enum StoredNotTaken {
     NoSpace,
     Refused,
     Layout,
+    NotHeld,
+    Unready,
+}
+
+impl From<NotTaken> for StoredNotTaken {
+    fn from(why: NotTaken) -> StoredNotTaken {
+        match why {
+            NotTaken::NoSpace => StoredNotTaken::NoSpace,
+            NotTaken::Refused => StoredNotTaken::Refused,
+            NotTaken::Layout => StoredNotTaken::Layout,
+            NotTaken::NotHeld => StoredNotTaken::NotHeld,
+            NotTaken::Unready => StoredNotTaken::Unready,
+        }
+    }
+}
+
+impl From<StoredNotTaken> for NotTaken {
+    fn from(why: StoredNotTaken) -> NotTaken {
+        match why {
+            StoredNotTaken::NoSpace => NotTaken::NoSpace,
+            StoredNotTaken::Refused => NotTaken::Refused,
+            StoredNotTaken::Layout => NotTaken::Layout,
+            StoredNotTaken::NotHeld => NotTaken::NotHeld,
+            StoredNotTaken::Unready => NotTaken::Unready,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum StoredTogether {
+    Hold,
+    Held,
+    Mark,
+    Marked,
+}
+
+impl From<Together> for StoredTogether {
+    fn from(said: Together) -> StoredTogether {
+        match said {
+            Together::Hold => StoredTogether::Hold,
+            Together::Held => StoredTogether::Held,
+            Together::Mark => StoredTogether::Mark,
+            Together::Marked => StoredTogether::Marked,
+        }
+    }
+}
+
+impl From<StoredTogether> for Together {
+    fn from(said: StoredTogether) -> Together {
+        match said {
+            StoredTogether::Hold => Together::Hold,
+            StoredTogether::Held => Together::Held,
+            StoredTogether::Mark => Together::Mark,
+            StoredTogether::Marked => Together::Marked,
+        }
+    }
 }
 
 impl StoredSnapshots {
@@ -71,11 +131,8 @@ impl StoredSnapshots {
             last: numbers.last,
             asked: numbers.asked,
             last_asked: named.last_asked.clone(),
-            not_taken: numbers.not_taken.map(|why| match why {
-                NotTaken::NoSpace => StoredNotTaken::NoSpace,
-                NotTaken::Refused => StoredNotTaken::Refused,
-                NotTaken::Layout => StoredNotTaken::Layout,
-            }),
+            not_taken: numbers.not_taken.map(StoredNotTaken::from),
+            together: numbers.together.map(StoredTogether::from),
             to_sweep: numbers.to_sweep,
             asked_for: named.asked_for.map(|(every, due)| (every.name(), due)),
             served: named.served.iter().map(|(every, due)| (every.name(), *due)).collect(),
@@ -88,11 +145,8 @@ impl StoredSnapshots {
         let numbers = Taken {
             last: self.last,
             asked: self.asked,
-            not_taken: self.not_taken.map(|why| match why {
-                StoredNotTaken::NoSpace => NotTaken::NoSpace,
-                StoredNotTaken::Refused => NotTaken::Refused,
-                StoredNotTaken::Layout => NotTaken::Layout,
-            }),
+            not_taken: self.not_taken.map(NotTaken::from),
+            together: self.together.map(Together::from),
             taken: self.taken.iter().map(|one| one.number).collect(),
             to_sweep: self.to_sweep,
         };

@@ -10,6 +10,7 @@ use base::units::GIB;
 use base::{ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, NodeId, WriteId};
 use layout::{Component, Layout};
 use placement::{Debt, Policy};
+use replication::Together;
 use replication::{Member, OwnedBy, Role, Roster, Standing};
 use std::collections::BTreeSet;
 
@@ -338,6 +339,10 @@ fn snapshots_are_read_as_they_were_written() {
     disk.record.version = 9;
     assert!(disk.record.snapshots.asked_for.is_some());
     assert_eq!(read(&disk), Ok(disk.clone()));
+    for said in [Together::Hold, Together::Held, Together::Mark, Together::Marked] {
+        disk.record.roster.snapshots.together = Some(said);
+        assert_eq!(read(&disk), Ok(disk.clone()));
+    }
     let mut odd = stored(disk.change(8).expect("plain text"), 9);
     odd.value["snapshots"]["taken"][0]["schedule"] = serde_json::json!("every-7m");
     let why = ClusterDisk::read(&odd).expect_err("no such schedule");
