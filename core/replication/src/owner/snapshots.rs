@@ -279,14 +279,19 @@ impl Owner {
     fn give_up_snapshot(&mut self, why: NotTaken) {
         let was_together = self.snapshots.taking.take().is_some_and(|taking| taking.is_together);
         if was_together && self.holds(Rule::MarkInOneHold) {
+            // Somebody else asks for the next one: who rests then keeps the other disks waiting in vain.
             self.snapshots.not_taken.get_or_insert(why);
+        } else {
+            self.snapshots.rests_until = Some(self.now + limits::RETRY);
         }
-        self.snapshots.rests_until = Some(self.now + limits::RETRY);
         self.go_on_with_changes();
     }
 
     /// Changes have waited for as long as they may. They go on for longer than that before the next attempt.
     fn give_up_overdue(&mut self) {
+        if self.snapshots.taking.as_ref().is_some_and(|taking| taking.is_together) {
+            return self.give_up_snapshot(NotTaken::NotHeld);
+        }
         let rest = 4 * self.hold_max();
         self.snapshots.overdue += 1;
         self.give_up_snapshot(NotTaken::NotHeld);

@@ -49,5 +49,6 @@ mod snapshots;
 mod space;
 mod sparse;
 mod stand_in;
+mod together;
 mod tools;
 mod upgrade;

@@ -31,6 +31,8 @@ const ZEROES: u64 = 0x02e4_0e5b_0000_0001;
 const SNAPSHOTS: u64 = 0x54a9_5807_0000_0001;
 const SNAPSHOTS_OFTEN: u64 = 0x6f66_7465_6e5f_736e;
 /// See `SCENES`.
+const TOGETHER: u64 = 0x7063_e74e_4000_0001;
+/// See `SCENES`.
 const WATCHERS: u64 = 0x1a57_3042_d500_0000;
 
 /// What a run has beside its plan. None of them by default: a pinned scenario names all that it has, and a feature that is new
@@ -74,6 +76,8 @@ pub struct Features {
     pub zeroes: bool,
     /// Snapshots that are asked for or deleted, in thousandths of events a second; 0: none. Disks with parity, or that move, have none.
     pub snapshots: u64,
+    /// Snapshots of all disks at one moment, in the same way; without `snapshots`, nothing.
+    pub together: u64,
 }
 
 /// One of the scenes that a seed may draw (`scenes`).
@@ -97,6 +101,7 @@ pub(crate) struct Streams {
     pub(crate) watchers: Random,
     pub(crate) zeroes: Random,
     pub(crate) snapshots: Random,
+    pub(crate) together: Random,
 }
 
 impl Features {
@@ -124,6 +129,7 @@ impl Features {
         let mut checks = Random::new(seed ^ CHECKS);
         let mut zeroes = Random::new(seed ^ ZEROES);
         let snapshots = Random::new(seed ^ SNAPSHOTS);
+        let mut together = Random::new(seed ^ TOGETHER);
         let mut often = Random::new(seed ^ SNAPSHOTS_OFTEN);
         let features = Features {
             scene,
@@ -143,6 +149,7 @@ impl Features {
             moving: if moving.chance(1, 5) { moving.range(50..1500) } else { 0 },
             zeroes: zeroes.chance(1, 4),
             snapshots: if often.chance(1, 3) { often.range(500..6000) } else { 0 },
+            together: if together.chance(1, 2) { together.range(500..4000) } else { 0 },
         };
         let streams = Streams {
             scenes,
@@ -155,6 +162,7 @@ impl Features {
             watchers,
             zeroes,
             snapshots,
+            together,
         };
         (features, streams)
     }
@@ -173,7 +181,7 @@ impl fmt::Display for Features {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Features { scene, stand_ins, double_losses, busy, hangs, deaf, spoils, limits, .. } = *self;
         let Features { watchers, large_copies, parity, folds, checks, disagreements, moving, .. } = *self;
-        let Features { zeroes, snapshots, .. } = *self;
+        let Features { zeroes, snapshots, together, .. } = *self;
         let flags = [
             ("late-joins", scene == Some(Scene::LateJoins)),
             ("shaky-openings", scene == Some(Scene::ShakyOpenings)),
@@ -195,6 +203,7 @@ impl fmt::Display for Features {
             ("limits", limits),
             ("moving", moving),
             ("snapshots", snapshots),
+            ("together", together),
         ];
         let names = flags.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name.to_owned());
         let rates = rates.into_iter().filter(|(_, rate)| *rate > 0);
@@ -236,6 +245,7 @@ impl FromStr for Features {
                 "large-copies" => features.large_copies = true,
                 "zeroes" => features.zeroes = true,
                 "snapshots" => features.snapshots = rate()?,
+                "together" => features.together = rate()?,
                 other => return Err(format!("several hosts have no feature `{other}`")),
             }
         }

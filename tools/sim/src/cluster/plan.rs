@@ -83,6 +83,8 @@ pub struct Plan {
     pub limits: u64,
     /// Snapshots that are asked for or deleted.
     pub snapshots: u64,
+    /// Snapshots of all disks at one moment.
+    pub together: u64,
     /// Moves between two layouts that turn or pause.
     pub turns: u64,
     /// The other layout that disks move into, and bytes that are moved with one change of a record.
@@ -394,6 +396,7 @@ impl Plan {
         (self.hangs, self.deaf, self.spoils) = (features.hangs, features.deaf, features.spoils);
         self.limits = features.limits;
         self.snapshots = if self.has_rows() || self.other.is_some() { 0 } else { features.snapshots };
+        self.together = if self.snapshots > 0 { features.together } else { 0 };
         self.computing = features.busy.then(|| streams.computing.clone());
         self.zeroes = Zeroes::new(features.zeroes.then(|| streams.zeroes.clone()));
     }

@@ -60,7 +60,7 @@ impl World {
         let choice = self.snapshots.below(8);
         let is_changed = match choice {
             0 if roster.snapshots.asked.is_some() => {
-                roster.snapshots.asked = None;
+                (roster.snapshots.asked, roster.snapshots.together) = (None, None);
                 roster.snapshots.to_sweep = true;
                 true
             }
@@ -92,9 +92,13 @@ impl World {
                     guest.views.taken(number, guest.registers.clock());
                     self.summary.snapshots += 1;
                 }
-                Change::Deleted(number) => guest.check_view(number)?,
+                Change::Deleted(number) => {
+                    guest.check_view(number)?;
+                    self.check_moments(Some((disk, number)))?;
+                }
             }
-            if let Change::Deleted(number) = change {
+            let guest = self.guests.iter_mut().find(|guest| guest.disk == disk);
+            if let (Change::Deleted(number), Some(guest)) = (change, guest) {
                 guest.views.deleted(number);
             }
         }
@@ -159,7 +163,8 @@ impl World {
     /// An owner says that a snapshot cannot be taken.
     pub(crate) fn snapshot_not_taken(&mut self, disk: DiskId, why: NotTaken) {
         let is_strange = self.summary.rolled_back + self.summary.rebuilt > 0;
-        if why != NotTaken::NoSpace && !is_strange {
+        let is_fair = matches!(why, NotTaken::NoSpace | NotTaken::NotHeld | NotTaken::Unready);
+        if !is_fair && !is_strange {
             self.fail(format!("a snapshot of {disk:?} is refused: {why}"));
         }
     }
@@ -178,6 +183,7 @@ impl World {
             return Ok(());
         }
         self.read_views_through_owners()?;
+        self.check_moments(None)?;
         self.guests.iter().try_for_each(|guest| {
             guest.views.numbers().into_iter().try_for_each(|number| guest.check_view(number))
         })?;

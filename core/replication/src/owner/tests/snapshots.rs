@@ -282,6 +282,21 @@ fn an_owner_that_has_waited_for_others_for_too_long_goes_on_and_takes_nothing() 
     assert_eq!(two.disks[0].owner.record().1.snapshots.asked, None);
 }
 
+/// Two owners rested in turn after attempts for which both had waited in vain, and each kept the other waiting for the next one.
+#[test]
+fn who_has_waited_in_vain_is_ready_for_the_next_attempt() {
+    let mut two = Two::new(None);
+    for disk in [0, 1, 0] {
+        two.ask(disk);
+        two.disks[disk].pass(limits::SNAPSHOT_HOLD_MAX + limits::LOOK_PERIOD);
+        assert_eq!(two.disks[disk].owner.record().1.snapshots.not_taken, Some(NotTaken::NotHeld));
+    }
+    two.ask(0);
+    two.ask(1);
+    two.mark();
+    assert_eq!((two.said(0), two.said(1)), (Some(Together::Marked), Some(Together::Marked)));
+}
+
 #[test]
 fn an_owner_that_begins_in_the_middle_of_one_of_several_disks_takes_nothing() {
     for (said, is_kept) in
