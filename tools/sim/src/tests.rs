@@ -244,9 +244,9 @@ fn a_snapshot_of_all_disks_is_of_one_moment() {
     let run = |seed, features, removed| cluster::run_pinned(Play::Drawn, seed, of_hosts(features), removed);
     let mut taken = 0;
     for features in
-        ["snapshots=2000 together=16000", "watchers hangs=300 deaf=200 snapshots=500 together=16000"]
+        ["snapshots=6000 together=16000", "watchers hangs=300 deaf=200 snapshots=6000 together=16000"]
     {
-        for seed in 1..=20 {
+        for seed in 1..=60 {
             taken += run(seed, features, None)
                 .unwrap_or_else(|why| panic!("seed {seed}, {features}: {why}"))
                 .together;
@@ -254,7 +254,7 @@ fn a_snapshot_of_all_disks_is_of_one_moment() {
     }
     assert!(taken > 60, "{taken} were taken");
     let mutant = Some(replication::Rule::HoldTogether);
-    let is_noticed = (1..=40).any(|seed| run(seed, "snapshots=500 together=16000", mutant).is_err());
+    let is_noticed = (1..=40).any(|seed| run(seed, "snapshots=6000 together=16000", mutant).is_err());
     assert!(is_noticed, "one disk has a later write, and another lacks an earlier one");
 }
 

@@ -443,9 +443,10 @@ impl Owner {
         true
     }
 
-    /// Whether the disk has a snapshot, as far as this owner knows.
+    /// Whether the disk has a snapshot, as far as this owner knows. One that waits for other disks may be there by now.
     pub(crate) fn has_snapshot(&self, snapshot: u32) -> bool {
-        self.recording.roster.snapshots.has(snapshot) || self.recorded_now(snapshot).is_some()
+        let recorded = &self.recording.roster.snapshots;
+        recorded.has(snapshot) || recorded.is_marked(snapshot) || self.recorded_now(snapshot).is_some()
     }
 
     /// The members of a place that lack a snapshot. One that the record may name already, though this owner has not heard so, is on those that
@@ -463,11 +464,10 @@ impl Owner {
 
     /// The components that have a snapshot of which the record is just being told.
     fn recorded_now(&self, snapshot: u32) -> Option<&[ComponentId]> {
-        match &self.snapshots.taking {
-            Some(Taking { number, stage: Stage::Recording { marked, .. }, .. }) if *number == snapshot => {
-                Some(marked)
-            }
-            _ => None,
+        let taking = self.snapshots.taking.as_ref().filter(|taking| taking.number == snapshot)?;
+        match &taking.stage {
+            Stage::Recording { marked, .. } | Stage::AwaitingOthers { marked, .. } => Some(marked),
+            Stage::Draining | Stage::Holding | Stage::Marking { .. } => None,
         }
     }
 

@@ -206,19 +206,17 @@ impl Two {
     fn mark(&mut self) {
         let holds = |said: Option<Together>| said.is_some_and(|said| said != Together::Hold);
         if holds(self.said(0)) && holds(self.said(1)) {
-            self.mark_held();
+            (0..2).for_each(|disk| self.mark_held(disk));
         }
     }
 
-    /// Those that hold are to take it.
-    fn mark_held(&mut self) {
-        for bench in &mut self.disks {
-            bench.change_snapshots(|snapshots| {
-                if snapshots.together == Some(Together::Held) {
-                    snapshots.together = Some(Together::Mark);
-                }
-            });
-        }
+    /// One that holds is to take it.
+    fn mark_held(&mut self, disk: usize) {
+        self.disks[disk].change_snapshots(|snapshots| {
+            if snapshots.together == Some(Together::Held) {
+                snapshots.together = Some(Together::Mark);
+            }
+        });
     }
 
     /// Whether the snapshot of each disk came behind its write.
@@ -254,6 +252,13 @@ fn of_several_disks_none_goes_on_before_all_hold() {
         assert_eq!((bench.has(1), bench.has(2), bench.taken()), (vec![1], vec![1], vec![]));
         bench.wait(limits::RETRY);
         assert_eq!(bench.has(1), [1], "what waits for others is not swept");
+        let before = bench.done.len();
+        bench.view(9, 1);
+        assert_eq!(
+            bench.done[before..],
+            [(Token(9), true)],
+            "the record may name it before its owner hears so"
+        );
         bench.change_snapshots(|snapshots| {
             snapshots.taken.extend(snapshots.asked.take());
             snapshots.together = None;
@@ -366,7 +371,7 @@ fn without_its_rules_a_snapshot_of_several_disks_has_a_later_write_and_lacks_an_
     assert_eq!(early(None), [false, false]);
     assert_eq!(early(Some(Rule::HoldTogether)), [false, true]);
 
-    // The coordinator is late: the second owner has let go.
+    // The second owner has let go before it hears that it is to mark.
     let late = |removed: Option<Rule>| {
         let mut two = Two::new(removed);
         two.ask(1);
@@ -375,7 +380,7 @@ fn without_its_rules_a_snapshot_of_several_disks_has_a_later_write_and_lacks_an_
         let held = two.disks[1].owner.record().1.snapshots.clone();
         two.disks[1].pass(4 * limits::LOOK_PERIOD);
         two.disks[0].write(1);
-        two.mark_held();
+        two.mark_held(0);
         two.disks[1].write(1);
         two.disks[1].change_snapshots(|snapshots| {
             *snapshots = crate::Snapshots { together: Some(Together::Mark), ..held }
