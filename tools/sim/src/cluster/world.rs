@@ -473,12 +473,7 @@ impl World {
                 self.device_done(host, incarnation, group, io, member, ticket, kind);
             }
             Event::Computed(late) => self.computed(&late),
-            Event::Wake { host } => {
-                if self.hosts[host].alarm <= self.now {
-                    self.hosts[host].alarm = u64::MAX; // If it is later, an earlier one came in its place.
-                    self.with_node(host, |_, _, _| {});
-                }
-            }
+            Event::Wake { host } => self.wake(host),
             Event::Connect { from, to, session } => self.connect_arrives(from, to, session),
             Event::Connected { from, to, session, is_there } => {
                 self.with_node(self.index_of(from), |node, now, out| match is_there {
@@ -530,6 +525,13 @@ impl World {
             Event::Word(word) => self.word_arrives(word),
             Event::Restart { host } => self.restart_guests(host),
             Event::Start { host } => self.start(host),
+        }
+    }
+
+    fn wake(&mut self, host: usize) {
+        if self.hosts[host].alarm <= self.now {
+            self.hosts[host].alarm = u64::MAX; // If it is later, an earlier one came in its place.
+            self.with_node(host, |_, _, _| {});
         }
     }
 
