@@ -11,6 +11,7 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 const WEEK: u64 = 7 * DAY;
+const MONTH_MAX: u64 = 31 * DAY;
 /// 1970-01-01 was a Thursday: the first Monday came four days later.
 const FIRST_MONDAY: u64 = 4 * DAY;
 
@@ -113,7 +114,7 @@ impl Every {
             Every::Hour => HOUR,
             Every::Day => DAY,
             Every::Week => WEEK,
-            Every::Month => 31 * DAY,
+            Every::Month => MONTH_MAX,
         })
     }
 }
@@ -150,21 +151,49 @@ impl fmt::Display for Schedule {
 /// All lines of a schedule, the most frequent first; of each `every` one at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Schedules {
-    all: [Option<Schedule>; SCHEDULES_MAX],
+    all: [Line; SCHEDULES_MAX],
+}
+
+/// A line in three bytes: policies are copied a lot, and are parts of errors. Those that keep nothing are none, and come last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Line {
+    /// The minutes of [`Every::period`], little-endian.
+    minutes: [u8; 2],
+    keep: u8,
+}
+
+impl Line {
+    const NONE: Line = Line { minutes: [0; 2], keep: 0 };
+
+    fn of(schedule: Schedule) -> Line {
+        let minutes = schedule.every.period().as_secs() / MINUTE;
+        let minutes = u16::try_from(minutes).expect("a month has fewer minutes than that");
+        Line { minutes: minutes.to_le_bytes(), keep: schedule.keep }
+    }
+
+    fn schedule(self) -> Option<Schedule> {
+        let minutes = u16::from_le_bytes(self.minutes);
+        let every = match u64::from(minutes) * MINUTE {
+            WEEK => Every::Week,
+            MONTH_MAX => Every::Month,
+            _ => Every::minutes(minutes)?,
+        };
+        (self.keep > 0).then_some(Schedule { every, keep: self.keep })
+    }
 }
 
 impl Schedules {
     /// No snapshot is taken.
-    pub const NONE: Schedules = Schedules { all: [None; SCHEDULES_MAX] };
+    pub const NONE: Schedules = Schedules { all: [Line::NONE; SCHEDULES_MAX] };
 
     /// Its lines.
     pub fn iter(&self) -> impl Iterator<Item = Schedule> + '_ {
-        self.all.iter().flatten().copied()
+        self.all.iter().filter_map(|line| line.schedule())
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.all[0].is_none()
+        self.all[0] == Line::NONE
     }
 
     /// The line of an `every`.
@@ -198,7 +227,7 @@ impl Schedules {
         all.sort_by_key(|one| one.every.period());
         let mut read = Schedules::NONE;
         for (place, one) in read.all.iter_mut().zip(all) {
-            *place = Some(one);
+            *place = Line::of(one);
         }
         Some(read)
     }
