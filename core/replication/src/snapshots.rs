@@ -60,8 +60,9 @@ pub enum NotTaken {
     /// The disk has rows with parity, or moves into another layout.
     #[error("a disk with parity, or one that is being moved into another layout, cannot have snapshots yet")]
     Layout,
-    /// The disk is to have it together with others, and changes could not be held back for that.
-    #[error("changes of the disk could not be held back within 1 s until those of all disks were")]
+    /// The disk is to have it together with others, and changes would have had to wait for too long: until those of all disks were held back,
+    /// or until the components had it.
+    #[error("changes of the disk would have to wait for longer than 1 s until all disks have it")]
     NotHeld,
     /// The disk is to have it together with others, and a component, or its owner, was not ready for it.
     #[error("a copy of the disk, or the host that owns it, was not ready for it")]
