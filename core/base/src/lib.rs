@@ -4,6 +4,7 @@
 
 pub mod buffer;
 pub mod bytes;
+pub mod calendar;
 pub mod checksum;
 pub mod id;
 pub mod random;

@@ -12,6 +12,7 @@ mod hosts;
 mod links;
 mod provisioned;
 mod reports;
+mod schedules;
 mod silence;
 pub(crate) mod surroundings;
 mod versions;
@@ -21,6 +22,7 @@ use crate::host::HostRecord;
 use crate::limits::{CLOCK_SKEW_MAX, REPLACEMENTS_MAX};
 use crate::liveness::Liveness;
 use crate::view::View;
+use crate::wall_clock::ahead_ns;
 use crate::words::{ago, duration, listed};
 pub use code::{Code, Group};
 pub use finding::{Finding, Severity, Subject};
@@ -35,6 +37,7 @@ pub fn findings(view: &View, around: &Surroundings<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     hosts::find(view, around, &mut found);
     disks::find(view, around, &mut found);
+    schedules::find(view, around, &mut found);
     reports::find(view, &mut found);
     encryption::find(view, &mut found);
     directory(around, &mut found);
@@ -113,9 +116,7 @@ fn members(around: &Surroundings<'_>, found: &mut Vec<Finding>) {
 /// record and is late after restarts (edge/etcd/src/clock.rs), for all hosts alike.
 fn clocks(view: &View, found: &mut Vec<Finding>) {
     let there = |host: &&HostRecord| view.liveness(host.id) == Liveness::Alive;
-    let mut ahead: Vec<i64> = view.hosts.values().filter(there).map(|host| host.clock_ahead_ns).collect();
-    ahead.sort_unstable();
-    let Some(middle) = ahead.get(ahead.len() / 2).copied() else { return };
+    let Some(middle) = ahead_ns(view) else { return };
     let names: Vec<String> = view.hosts.values().filter(there).map(|host| host.name.clone()).collect();
     for host in view.hosts.values().filter(there) {
         let difference = host.clock_ahead_ns.saturating_sub(middle);

@@ -47,10 +47,12 @@ impl fmt::Display for Level {
 
 /// Why a policy cannot be recorded at a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{rule} needs records of {}, and those of this cluster are at {level}", Level::LIMITS)]
+#[error("{rule} needs records of {needs}, and those of this cluster are at {level}")]
 pub struct TooEarly {
     /// The rule, with its value where only that one is new.
     pub rule: &'static str,
+    /// The level that it needs.
+    pub needs: Level,
     /// The level of the records.
     pub level: Level,
 }
@@ -68,6 +70,9 @@ impl Level {
     /// # Errors
     /// The first such rule.
     pub fn check(self, policy: &Policy) -> Result<(), TooEarly> {
+        if self < Level::SNAPSHOTS && !policy.snapshots.is_empty() {
+            return Err(TooEarly { rule: "snapshots", needs: Level::SNAPSHOTS, level: self });
+        }
         let rule = match (policy.method, policy.bytes_limit, policy.read_locality) {
             _ if self >= Level::LIMITS => return Ok(()),
             (Method::Parity, ..) => "method=parity",
@@ -75,7 +80,7 @@ impl Level {
             (Method::Mirror, None, ReadLocality::Auto) => "read_locality=auto",
             (Method::Mirror, None, ReadLocality::Spread | ReadLocality::Local) => return Ok(()),
         };
-        Err(TooEarly { rule, level: self })
+        Err(TooEarly { rule, needs: Level::LIMITS, level: self })
     }
 }
 
@@ -213,6 +218,8 @@ mod tests {
         check(2, "default,method=parity,read_locality=spread", "spread", Some("method=parity"));
         check(3, "default,method=parity", "auto", None);
         check(3, "single,bytes_limit=1MiB/s", "auto", None);
+        check(3, "single,snapshots=hourly keep 1", "auto", Some("snapshots"));
+        check(4, "single,snapshots=hourly keep 1", "auto", None);
         check(4, "default", "auto", None);
     }
 

@@ -4,7 +4,7 @@
 //! orders for nodes. [`Attendance`] says which hosts are alive. [`Repairs`] decides what is replaced and when,
 //! [`StandIns`] which components stand in for missing ones, [`SlowWatch`] which devices are to be emptied, [`assess`]
 //! what maintenance of a host would do, [`Balancer`] what moves to rebalance devices, [`standstill`] why a disk stops on
-//! its way into another layout, [`findings`] what is wrong, [`what_if`] what would become of the cluster, [`enter`] at
+//! its way into another layout, [`Scheduler`] which snapshots are due and which are kept no longer, [`findings`] what is wrong, [`what_if`] what would become of the cluster, [`enter`] at
 //! which host a disk is attached. All are pure and deterministic: nodes that see the same [`View`] come to the same
 //! decisions. Relies on `layout`, `placement`, `wire` and `replication`. Must never perform a transaction or read a clock.
 
@@ -31,6 +31,7 @@ mod rebuild;
 mod repair;
 mod resync;
 mod room;
+mod schedules;
 mod slow;
 mod stand_ins;
 mod standstill;
@@ -38,6 +39,7 @@ mod status;
 #[cfg(test)]
 mod testing;
 mod view;
+mod wall_clock;
 mod what_if;
 mod words;
 
@@ -73,10 +75,12 @@ pub use rebuild::{Kept, Obstacle, Rebuilt, Restored, Testimony, Unproven, rebuil
 pub use repair::{Action, Because, Coming, Decisions, Refused, Repairs, Settings, Slot, Step, Why};
 pub use resync::{Motive, Resync, resyncs};
 pub use room::RoomWatch;
+pub use schedules::{Late, Scheduled, Scheduler, late_snapshot};
 pub use slow::{Effort, Pace, Slow, SlowWatch};
 pub use stand_ins::StandIns;
 pub use standstill::{explain_move, standstill};
 pub use status::{Condition, Known, condition, explain_disk, without_room};
 pub use view::{Ground, View, component_counts, group_name};
+pub use wall_clock::wall_clock;
 pub use what_if::{Change, Evens, Forecast, HostSpace, NewHost, Outlook, Question, hosts_of_domain, what_if};
 pub use words::UNKNOWN_TIME;

@@ -6,6 +6,22 @@ use std::time::Duration;
 /// that are being deleted.
 pub const SNAPSHOTS_MAX: usize = 256;
 
+/// Disks of which scheduled snapshots are being taken at once: each is two transactions, and at the full hour many are due.
+pub const SCHEDULED_AT_ONCE_MAX: usize = 32;
+
+/// How long an owner may take for a scheduled snapshot before it is asked for no more, as a person waits for one: another host takes
+/// a disk over in less.
+pub const SCHEDULED_PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a scheduled snapshot that was not taken is left alone.
+pub const SCHEDULED_RETRY: Duration = Duration::from_secs(60);
+
+/// How late a scheduled snapshot is before it is reported.
+pub const SCHEDULED_LATE: Duration = Duration::from_secs(5 * 60);
+
+/// Hundredths of the capacity that have to be free for scheduled snapshots: they hold what guests replace.
+pub const SCHEDULED_FREE_MIN: u64 = 5;
+
 /// How long a component may be missing before another takes its place, unless a setting says otherwise (vSAN: 60 min): a
 /// host that restarts or is serviced comes back within it, and a delta is far less work than a whole copy.
 pub const REPAIR_DELAY: Duration = Duration::from_secs(60 * 60);
@@ -137,6 +153,7 @@ pub const FORECAST_ROUNDS_MAX: usize = 1000;
 pub const NAMED_MAX: usize = 4;
 
 const _: () = assert!(PLACE_MEMBERS_MAX == 2 * layout::limits::COPIES_MAX);
+const _: () = assert!(placement::limits::SCHEDULED_SNAPSHOTS_MAX < SNAPSHOTS_MAX);
 const _: () = assert!(HEARTBEAT_SILENCE.as_millis() < AWAY_AFTER.as_millis());
 const _: () = assert!(HEARTBEAT_SILENCE.as_millis() < STEADY_AFTER.as_millis());
 const _: () =

@@ -20,6 +20,7 @@ mod rebalance;
 mod refusal;
 mod repair;
 mod resize;
+mod schedule;
 mod seats;
 #[cfg(test)]
 mod testing;
@@ -33,8 +34,10 @@ pub use limits::FULL;
 pub use plan::{Debt, Plan, plan};
 pub use policy::{
     Method, Percent, Policy, PolicyError, RULES, ReadLocality, Rule, RuleChange, Site, Stripes, Unsupported,
+    policy_words,
 };
 pub use rebalance::{Balance, Move, Rebalance, balance_of, rebalance};
 pub use refusal::{Cause, DomainKind, Refusal};
 pub use repair::{Addition, Departure, Leaving, Replacement, add_copies, evacuate, repair};
 pub use resize::{check_more, check_reservation, extend, shrink};
+pub use schedule::{Every, Schedule, Schedules};

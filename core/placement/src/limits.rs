@@ -23,6 +23,12 @@ pub const REBALANCE_FULL: u64 = 8_000;
 pub const REBALANCE_START: u64 = 3_000;
 /// ... and until they differ by no more than this (vSAN: half of it).
 pub const REBALANCE_STOP: u64 = 1_500;
+/// Lines of a schedule of snapshots: one of each kind.
+pub const SCHEDULES_MAX: usize = 5;
+/// Snapshots that a schedule may keep in all: one less than a disk can have, for the next one is taken before the oldest goes.
+pub const SCHEDULED_SNAPSHOTS_MAX: usize = 255;
+/// Minutes between two snapshots of a schedule at least: their names tell the minute.
+pub const SCHEDULE_MINUTES_MIN: u16 = 1;
 
 const _: () = assert!(REBALANCE_STOP < REBALANCE_START);
 const _: () = assert!(REBALANCE_FULL <= FULL);

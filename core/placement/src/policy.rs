@@ -4,6 +4,7 @@
 //! `Display` writes and `FromStr` reads, is also how records keep a policy.
 
 use crate::limits::{FAILURES_TO_TOLERATE_MAX, STRIPES_MAX};
+use crate::schedule::Schedules;
 use base::units::{BLOCK_SIZE, parse_bytes};
 use layout::Code;
 use std::fmt;
@@ -35,6 +36,8 @@ pub struct Policy {
     pub site_locality: Option<Site>,
     /// Which copies guests read from.
     pub read_locality: ReadLocality,
+    /// When snapshots are taken by themselves, and how many are kept.
+    pub snapshots: Schedules,
 }
 
 /// How copies are kept.
@@ -149,7 +152,7 @@ const fn rule(
 }
 
 /// Every rule, in the order of the text form.
-pub const RULES: [Rule; 11] = [
+pub const RULES: [Rule; 12] = [
     rule("failures_to_tolerate", "1", "0..=3", RuleChange::Copies, "failures survived with no data lost"),
     rule("method", "mirror", "mirror, parity", RuleChange::Move, "how copies are kept"),
     rule("stripes", "auto", "auto, 1..=12", RuleChange::Move, "devices that each replica is spread over"),
@@ -202,6 +205,13 @@ pub const RULES: [Rule; 11] = [
         "auto, spread, local",
         RuleChange::AtOnce,
         "read from the copy on the guest's host unless it is slow, from all copies, or from that copy always",
+    ),
+    rule(
+        "snapshots",
+        "none",
+        "none, or lines such as `hourly keep 24, daily keep 7`: every 15m, hourly, daily, weekly, monthly",
+        RuleChange::AtOnce,
+        "snapshots that are taken by themselves (UTC), and how many of each are kept: 255 at most",
     ),
 ];
 
@@ -266,6 +276,7 @@ impl Policy {
         force_provisioning: false,
         site_locality: None,
         read_locality: ReadLocality::Auto,
+        snapshots: Schedules::NONE,
     };
 
     /// [`Policy::DEFAULT`] with one copy only: what a single host can keep.
@@ -353,6 +364,7 @@ impl Policy {
                 ReadLocality::Local => "local".to_owned(),
                 ReadLocality::Auto => "auto".to_owned(),
             },
+            "snapshots" => self.snapshots.to_string(),
             _ => return None,
         })
     }
@@ -418,6 +430,7 @@ impl Policy {
                     _ => return None,
                 }
             }
+            "snapshots" => self.snapshots = Schedules::read(value)?,
             _ => unreachable!("every rule of the table is set here"),
         }
         Some(())
@@ -480,17 +493,35 @@ fn on_off(text: &str) -> Option<bool> {
     }
 }
 
+/// The words of a policy's text, which commas or spaces divide: the name of a policy and `rule=value`. The value of `snapshots` has
+/// commas and spaces of its own, and goes on to the next word with `=`.
+pub fn policy_words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty()) {
+        match words.last_mut().filter(|last| last.starts_with("snapshots=") && !word.contains('=')) {
+            Some(schedule) if schedule.ends_with('=') => schedule.push_str(word),
+            Some(schedule) => *schedule += &format!(" {word}"),
+            None => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
 impl Default for Policy {
     fn default() -> Policy {
         Policy::DEFAULT
     }
 }
 
-/// The rules as `rule=value`, joined by commas, in the order of [`RULES`]. `bytes_limit` is left out where there is none: records of
-/// levels below 3 do not have it.
+/// The rules as `rule=value`, joined by commas, in the order of [`RULES`]. `bytes_limit` and `snapshots` are left out where there is none:
+/// records of levels below 3 and 4 do not have them.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_written = |rule: &&Rule| rule.name != "bytes_limit" || self.bytes_limit.is_some();
+        let is_written = |rule: &&Rule| match rule.name {
+            "bytes_limit" => self.bytes_limit.is_some(),
+            "snapshots" => !self.snapshots.is_empty(),
+            _ => true,
+        };
         for (index, rule) in RULES.iter().filter(is_written).enumerate() {
             let comma = if index > 0 { "," } else { "" };
             write!(f, "{comma}{}={}", rule.name, self.get(rule.name).unwrap_or_default())?;
@@ -507,11 +538,10 @@ impl FromStr for Policy {
     fn from_str(text: &str) -> Result<Policy, PolicyError> {
         let mut policy = Policy::DEFAULT;
         let mut given: Vec<&'static str> = Vec::new();
-        let words = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
-        for (index, word) in words.enumerate() {
+        for (index, word) in policy_words(text).iter().enumerate() {
             let Some((name, value)) = word.split_once('=') else {
                 let named = Policy::built_in(word).filter(|_| index == 0);
-                policy = named.ok_or_else(|| PolicyError::UnknownName { word: word.to_owned() })?;
+                policy = named.ok_or_else(|| PolicyError::UnknownName { word: word.clone() })?;
                 continue;
             };
             policy.set(name, value)?;

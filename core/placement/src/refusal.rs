@@ -113,14 +113,14 @@ pub struct Refusal {
     pub cause: Cause,
     /// The devices that were looked at, each with what is available on it or why it cannot be used.
     pub devices: Vec<String>,
-    /// The nearest policy that would fit, if any does.
-    pub nearest: Option<Policy>,
+    /// The nearest policy that would fit, if any does. In a box: refusals are parts of errors, which are to stay small.
+    pub nearest: Option<Box<Policy>>,
 }
 
 impl Refusal {
     /// A refusal that names the devices that there are.
     pub(crate) fn new(cause: Cause, devices: &[DeviceSpace], nearest: Option<Policy>) -> Refusal {
-        Refusal { cause, devices: describe(devices), nearest }
+        Refusal { cause, devices: describe(devices), nearest: nearest.map(Box::new) }
     }
 
     /// The policy rule that cannot be kept, if it is one.
@@ -146,7 +146,7 @@ impl Refusal {
     /// What can be done about it, in one line.
     pub fn hint(&self) -> String {
         let remedy = self.cause.remedy();
-        match self.nearest {
+        match &self.nearest {
             Some(policy) => format!("{remedy}; the nearest policy that fits: --policy {}", policy.short()),
             None => remedy.to_owned(),
         }

@@ -16,4 +16,4 @@ pub use components::{Components, Store};
 pub use owner::Owner;
 pub use roster::{Ceiling, InRows, Member, Moved, OwnedBy, Role, Roster, Standing};
 pub use rules::Rule;
-pub use snapshots::{NotTaken, Numbers, Origin, Snapshots};
+pub use snapshots::{NotTaken, Numbers, Origin, Snapshots, Together};

@@ -38,6 +38,10 @@ pub enum Rule {
     DrainBeforeSnapshot,
     /// An attempt to take a snapshot has a number that none had before it (design 0047).
     NumberAttempts,
+    /// A snapshot of several disks is taken of one of them once the owners of all hold changes back (design 0047).
+    HoldTogether,
+    /// A snapshot of several disks is taken by an owner that has held changes back since it said so (design 0047).
+    MarkInOneHold,
     /// Views are read from components alone that have the snapshot as a whole (design 0047).
     ViewFromWhole,
     /// The delta includes what was changed on the target alone (invariant 9).
@@ -168,7 +172,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 77] = [
+    pub const ALL: [Rule; 79] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -185,6 +189,8 @@ impl Rule {
         Rule::HoldForSnapshot,
         Rule::DrainBeforeSnapshot,
         Rule::NumberAttempts,
+        Rule::HoldTogether,
+        Rule::MarkInOneHold,
         Rule::ViewFromWhole,
         Rule::DeltaIncludesTarget,
         Rule::DeltaIncludesEqual,

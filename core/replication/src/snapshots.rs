@@ -74,6 +74,26 @@ pub enum NotTaken {
     /// The disk has rows with parity, or moves into another layout.
     #[error("a disk with parity, or one that is being moved into another layout, cannot have snapshots yet")]
     Layout,
+    /// The disk is to have it together with others, and changes would have had to wait for too long: until those of all disks were held back,
+    /// or until the components had it.
+    #[error("changes of the disk would have to wait for longer than 1 s until all disks have it")]
+    NotHeld,
+    /// The disk is to have it together with others, and a component, or its owner, was not ready for it.
+    #[error("a copy of the disk, or the host that owns it, was not ready for it")]
+    Unready,
+}
+
+/// How far a snapshot is that a disk is to have at one moment with others (docs/design/0047, "Several disks").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Together {
+    /// The owner is to hold changes back, and to say so.
+    Hold,
+    /// The owner holds changes back, and nothing is under way.
+    Held,
+    /// All owners said so: this one is to take it, if it has held changes back all the time.
+    Mark,
+    /// All components that count have it, and changes go on. It is taken once it is so of all disks.
+    Marked,
 }
 
 /// The snapshots of a disk.
@@ -89,6 +109,8 @@ pub struct Snapshots {
     pub taken: Vec<u32>,
     /// Whether components may have snapshots of smaller numbers besides: one was deleted, and the owner has not yet seen to that.
     pub to_sweep: bool,
+    /// How far the one is that is asked for, if the disk is to have it together with others.
+    pub together: Option<Together>,
 }
 
 impl Snapshots {
@@ -114,8 +136,20 @@ impl Snapshots {
             return false;
         }
         self.last += 1;
-        (self.asked, self.not_taken) = (Some(self.last), None);
+        (self.asked, self.not_taken, self.together) = (Some(self.last), None, None);
         true
+    }
+
+    /// Asks for one that the disk is to have together with others; false if one is asked for already.
+    pub fn ask_together(&mut self) -> bool {
+        let is_asked = self.ask();
+        self.together = if is_asked { Some(Together::Hold) } else { self.together };
+        is_asked
+    }
+
+    /// Whether all components that count have the one that is asked for, and others decide whether it is taken.
+    pub fn is_marked(&self, number: u32) -> bool {
+        self.asked == Some(number) && self.together == Some(Together::Marked)
     }
 }
 

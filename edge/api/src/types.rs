@@ -51,8 +51,8 @@ pub use rebuild::{
 pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
 pub use settings::{BalanceMode, SettingsView};
 pub use snapshots::{
-    ChangesQuery, ChangesView, CloneDisk, ConfirmSnapshot, CreateSnapshot, FlattenDisk, FlattenedView,
-    RunView, SnapshotView,
+    ChangeSnapshot, ChangesQuery, ChangesView, CloneDisk, ConfirmSnapshot, CreateSnapshot, CreateSnapshots,
+    FlattenDisk, FlattenedView, RunView, ScheduleView, SnapshotView,
 };
 pub use space::{HostShareView, SpaceView};
 pub use support::{SupportFile, SupportView};
@@ -492,6 +492,9 @@ pub struct DiskView {
     /// Its snapshots, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotView>,
+    /// The schedules by which snapshots are taken, as its policy says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedules: Vec<ScheduleView>,
     /// Of a disk with parity: what comparing its rows has found, if its owner could be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_checks: Option<RowChecksView>,

@@ -6,7 +6,7 @@ use api::client::disk_path;
 use api::types::{
     AllowedView, AttachedView, BucketView, ChangeDisk, CloneDisk, CreateDisk, DiskSummary, DiskView,
     FlattenDisk, FlattenedView, HistogramView, HistogramsView, LatencyView, LimitView, MoveAction, RateView,
-    RowChecksView, SnapshotView,
+    RowChecksView, ScheduleView, SnapshotView,
 };
 use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
@@ -530,6 +530,18 @@ fn snapshots_text(snapshots: &[SnapshotView]) -> String {
     format!("{}, the newest {}; they hold {} in one copy", snapshots.len(), newest.name, format_bytes(held))
 }
 
+/// When schedules take the next snapshots, one line each.
+fn schedules_text(schedules: &[ScheduleView]) -> String {
+    let line = |one: &ScheduleView| {
+        let when = match &one.late {
+            Some(why) => format!("not taken: {why}"),
+            None => format!("next {}", trust::text_of_nanoseconds(one.next.saturating_mul(1_000_000_000))),
+        };
+        format!("{} keep {}: {} taken, {when}", one.every, one.keep, one.taken)
+    };
+    schedules.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
 fn row_checks_text(checks: &RowChecksView) -> String {
     let RowChecksView { checked_rows, disagreeing_rows, mended_rows, skipped_rows, passed_seconds } = checks;
     let rows = |count: u64| if count == 1 { "1 row".to_owned() } else { format!("{count} rows") };
@@ -595,6 +607,7 @@ fn disk_text(disk: &DiskView) -> String {
         ("writes", rate_text(&disk.figures.write)),
         ("limits", disk.limit.as_ref().map_or_else(String::new, limit_text)),
         ("snapshots", snapshots_text(&disk.snapshots)),
+        ("schedules", schedules_text(&disk.schedules)),
         ("row checks", disk.row_checks.as_ref().map_or_else(String::new, row_checks_text)),
         ("owner", disk.owner.clone().unwrap_or_default()),
         ("read from", disk.reads_from.clone()),

@@ -136,6 +136,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "drystone disk snapshot create web monday",
             "drystone disk snapshot create web before-upgrade --json",
+            "drystone disk snapshot create web db --name before-upgrade",
             "drystone disk snapshot create web monday --freeze-by /usr/local/bin/quiesce",
         ],
     ),
@@ -152,6 +153,27 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "drystone disk snapshot rollback web monday --confirm web",
             "drystone disk snapshot rollback web monday --confirm web --keep before-repair --detach-clients",
+        ],
+    ),
+    (
+        "disk snapshot rename",
+        &[
+            "drystone disk snapshot rename web monday before-upgrade",
+            "drystone disk snapshot rename web hourly-2026-11-29T07-00Z good --json",
+        ],
+    ),
+    (
+        "disk snapshot pin",
+        &[
+            "drystone disk snapshot pin web hourly-2026-11-29T07-00Z",
+            "drystone disk snapshot pin web daily-2026-11-29T00-00Z --json",
+        ],
+    ),
+    (
+        "disk snapshot unpin",
+        &[
+            "drystone disk snapshot unpin web hourly-2026-11-29T07-00Z",
+            "drystone disk snapshot unpin web daily-2026-11-29T00-00Z --json",
         ],
     ),
     (
@@ -179,6 +201,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "drystone policy create gold failures_to_tolerate=2",
             "drystone policy create wide gold stripes=4 iops_limit=20000",
+            "drystone policy create safe gold --snapshots 'hourly keep 24, daily keep 7'",
         ],
     ),
     (
@@ -187,6 +210,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "drystone policy set gold iops_limit=5000",
             "drystone policy set gold failures_to_tolerate=2",
             "drystone policy set gold read_locality=spread --json",
+            "drystone policy set gold --snapshots 'every 15m keep 8'",
         ],
     ),
     ("policy delete", &["drystone policy delete gold", "drystone policy delete wide --json"]),

@@ -22,8 +22,11 @@ pub enum PolicyCommand {
         /// Name of the policy.
         name: String,
         /// Rules as `rule=value`, after the name of a policy to build on, if any: single stripes=2
-        #[arg(required = true)]
+        #[arg(required_unless_present = "snapshots")]
         rules: Vec<String>,
+        /// Schedule of snapshots (UTC): `hourly keep 24, daily keep 7`; also every 15m, weekly, monthly. The same as the rule `snapshots=`.
+        #[arg(long, value_name = "SCHEDULE")]
+        snapshots: Option<String>,
     },
     /// Change rules of a policy, and of the disks that follow it: those that were created with its name alone.
     ///
@@ -33,8 +36,11 @@ pub enum PolicyCommand {
         /// Name of the policy.
         name: String,
         /// Rules that change, as `rule=value`: iops_limit=500 read_locality=auto
-        #[arg(required = true)]
+        #[arg(required_unless_present = "snapshots")]
         rules: Vec<String>,
+        /// Schedule of snapshots (UTC), or `none`: `hourly keep 24, daily keep 7`. The same as the rule `snapshots=`.
+        #[arg(long, value_name = "SCHEDULE")]
+        snapshots: Option<String>,
     },
     /// Delete a policy. Disks keep the rules that they were created with.
     Delete {
@@ -63,13 +69,13 @@ pub async fn run(shell: &mut Shell<'_>, command: PolicyCommand) -> Result<(), Fa
             let policy: PolicyView = shell.client.get(&format!("/api/v1/policies/{name}")).await?;
             shell.show(&policy, policy_text)
         }
-        PolicyCommand::Create { name, rules } => {
-            let request = CreatePolicy { name, rules: rules.join(",") };
+        PolicyCommand::Create { name, rules, snapshots } => {
+            let request = CreatePolicy { name, rules: rules_of(rules, snapshots) };
             let policy: PolicyView = shell.client.post("/api/v1/policies", &request).await?;
             shell.show(&policy, policy_text)
         }
-        PolicyCommand::Set { name, rules } => {
-            let request = ChangePolicy { rules: rules.join(",") };
+        PolicyCommand::Set { name, rules, snapshots } => {
+            let request = ChangePolicy { rules: rules_of(rules, snapshots) };
             let policy: PolicyView =
                 shell.client.patch(&format!("/api/v1/policies/{name}"), &request).await?;
             shell.show(&policy, policy_text)
@@ -79,6 +85,12 @@ pub async fn run(shell: &mut Shell<'_>, command: PolicyCommand) -> Result<(), Fa
             shell.show(&serde_json::json!({ "deleted": name }), |_| format!("deleted the policy {name}"))
         }
     }
+}
+
+/// The rules as one text, with the schedule behind them.
+fn rules_of(mut rules: Vec<String>, snapshots: Option<String>) -> String {
+    rules.extend(snapshots.map(|schedule| format!("snapshots={schedule}")));
+    rules.join(",")
 }
 
 fn policy_text(policy: &PolicyView) -> String {

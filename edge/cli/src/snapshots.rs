@@ -5,7 +5,7 @@ mod freeze;
 use crate::shell::Shell;
 use crate::{text, transfer};
 use api::client::disk_path;
-use api::types::{ChangesView, CreateSnapshot, SnapshotView};
+use api::types::{ChangeSnapshot, ChangesView, CreateSnapshot, CreateSnapshots, SnapshotView};
 use base::units::format_bytes;
 use clap::Subcommand;
 use failure::Failure;
@@ -14,14 +14,17 @@ use freeze::Step;
 /// What can be done with snapshots of a disk.
 #[derive(Debug, Subcommand)]
 pub enum SnapshotCommand {
-    /// Take a snapshot of a disk while guests use it.
+    /// Take a snapshot of a disk, or of several disks at one moment, while guests use them.
     ///
     /// It is crash-consistent: what a guest has acknowledged writes of is in it, as after a loss of power. Writes wait for a few milliseconds.
+    /// Of several disks all have the snapshot, or none has: no disk lacks a write that was acknowledged before one that another disk has.
     Create {
-        /// Name or id of the disk.
-        disk: String,
-        /// Name of the snapshot.
-        name: String,
+        /// Name or id of the disk, and name of the snapshot; with --name, names or ids of up to 32 disks.
+        #[arg(required = true, value_names = ["DISK", "SNAPSHOT"], num_args = 1..)]
+        words: Vec<String>,
+        /// Name of the snapshot, on each of the disks.
+        #[arg(long, value_name = "SNAPSHOT")]
+        name: Option<String>,
         /// Program that has the guest write out and hold still what it has in memory: it is run as `COMMAND freeze DISK SNAPSHOT` before, and as
         /// `COMMAND thaw DISK SNAPSHOT` after, whatever became of the snapshot. Each may take a minute.
         #[arg(long, value_name = "COMMAND")]
@@ -63,6 +66,29 @@ pub enum SnapshotCommand {
         #[arg(long)]
         detach_clients: bool,
     },
+    /// Rename a snapshot. One that a schedule took belongs to no schedule from then on, so that none deletes it.
+    Rename {
+        /// Name or id of the disk.
+        disk: String,
+        /// Name of the snapshot.
+        name: String,
+        /// Name that it gets.
+        to: String,
+    },
+    /// Keep a snapshot that a schedule took: its schedule never deletes it, and keeps as many others as before.
+    Pin {
+        /// Name or id of the disk.
+        disk: String,
+        /// Name of the snapshot.
+        name: String,
+    },
+    /// Leave a pinned snapshot to its schedule again, which deletes it once it keeps newer ones.
+    Unpin {
+        /// Name or id of the disk.
+        disk: String,
+        /// Name of the snapshot.
+        name: String,
+    },
     /// Delete a snapshot. Its space is given back in the background.
     Delete {
         /// Name or id of the disk.
@@ -81,8 +107,9 @@ pub enum SnapshotCommand {
 /// What the host says.
 pub async fn run(shell: &mut Shell<'_>, command: SnapshotCommand) -> Result<(), Failure> {
     match command {
-        SnapshotCommand::Create { disk, name, freeze_by } => {
-            create(shell, (&disk, &name), freeze_by.as_deref()).await
+        SnapshotCommand::Create { words, name, freeze_by } => {
+            let (disks, name) = disks_and_name(words, name)?;
+            create(shell, (&disks, &name), freeze_by.as_deref()).await
         }
         SnapshotCommand::List { disk } => {
             let all: Vec<SnapshotView> = shell.client.get(&format!("{}/snapshots", disk_path(&disk))).await?;
@@ -94,6 +121,18 @@ pub async fn run(shell: &mut Shell<'_>, command: SnapshotCommand) -> Result<(), 
         }
         SnapshotCommand::Rollback { disk, name, keep, confirm, detach_clients } => {
             transfer::roll_back(shell, (&disk, &name), keep, (confirm, detach_clients)).await
+        }
+        SnapshotCommand::Rename { disk, name, to } => {
+            let request = ChangeSnapshot { name: Some(to), pinned: None };
+            change(shell, (&disk, &name), &request, "is named").await
+        }
+        SnapshotCommand::Pin { disk, name } => {
+            let request = ChangeSnapshot { name: None, pinned: Some(true) };
+            change(shell, (&disk, &name), &request, "is pinned").await
+        }
+        SnapshotCommand::Unpin { disk, name } => {
+            let request = ChangeSnapshot { name: None, pinned: Some(false) };
+            change(shell, (&disk, &name), &request, "is not pinned").await
         }
         SnapshotCommand::Delete { disk, name, confirm } => {
             let what = format!("Deleting snapshot {name} of {disk} destroys what only it holds");
@@ -108,35 +147,92 @@ pub async fn run(shell: &mut Shell<'_>, command: SnapshotCommand) -> Result<(), 
     }
 }
 
-async fn create(
+async fn change(
     shell: &mut Shell<'_>,
     (disk, name): (&str, &str),
+    request: &ChangeSnapshot,
+    what: &str,
+) -> Result<(), Failure> {
+    let path = format!("{}/snapshots/{}", disk_path(disk), api::client::escaped(name));
+    let changed: SnapshotView = shell.client.patch(&path, request).await?;
+    shell.show(&changed, |changed| match request.name {
+        Some(_) => format!("snapshot {name} of {} {what} {}", changed.disk, changed.name),
+        None => format!("snapshot {} of {} {what}", changed.name, changed.disk),
+    })
+}
+
+/// The disks that the words of `create` name, and the snapshot's name: the second word where no option names it.
+fn disks_and_name(mut words: Vec<String>, name: Option<String>) -> Result<(Vec<String>, String), Failure> {
+    match (name, words.len()) {
+        (Some(name), _) => Ok((words, name)),
+        (None, 2) => {
+            let name = words.remove(1);
+            Ok((words, name))
+        }
+        (None, _) => Err(Failure::usage("name one disk and the snapshot, or disks and --name SNAPSHOT")),
+    }
+}
+
+async fn create(
+    shell: &mut Shell<'_>,
+    (disks, name): (&[String], &str),
     freeze_by: Option<&str>,
 ) -> Result<(), Failure> {
-    let address = format!("{}/snapshots", disk_path(disk));
-    let request = CreateSnapshot { name: name.to_owned() };
     let Some(command) = freeze_by else {
-        let made: SnapshotView = shell.client.post(&address, &request).await?;
-        return tell(shell, &made, "crash-consistent");
+        let made = take(shell, disks, name).await?;
+        return tell(shell, disks, &made, "crash-consistent");
     };
-    let made: Result<SnapshotView, Failure> = match freeze::run(command, Step::Freeze, (disk, name)).await {
-        Ok(()) => shell.client.post(&address, &request).await,
-        Err(failure) => Err(failure.hint("no snapshot was taken")),
+    let (mut frozen, mut failed) = (Vec::new(), None);
+    for disk in disks {
+        // One that could not be frozen may be half frozen: it is thawed, too.
+        frozen.push(disk);
+        if let Err(failure) = freeze::run(command, Step::Freeze, (disk, name)).await {
+            failed = Some(failure.hint("no snapshot was taken"));
+            break;
+        }
+    }
+    let made = match failed {
+        None => take(shell, disks, name).await,
+        Some(failure) => Err(failure),
     };
-    let thawed = freeze::run(command, Step::Thaw, (disk, name)).await;
+    let mut thawed = Ok(());
+    for disk in frozen {
+        thawed = thawed.and(freeze::run(command, Step::Thaw, (disk, name)).await);
+    }
     let made = made?;
     thawed.map_err(|failure| {
         failure
             .hint(format!("snapshot {name} was taken, but the guest may still hold still: thaw it by hand"))
     })?;
-    tell(shell, &made, "frozen by the given program")
+    tell(shell, disks, &made, "frozen by the given program")
 }
 
-fn tell(shell: &mut Shell<'_>, made: &SnapshotView, how: &str) -> Result<(), Failure> {
-    shell.show(made, |made| {
+/// Has the snapshot taken: of one disk, or of several at one moment.
+async fn take(shell: &Shell<'_>, disks: &[String], name: &str) -> Result<Vec<SnapshotView>, Failure> {
+    if let [disk] = disks {
+        let request = CreateSnapshot { name: name.to_owned() };
+        let made = shell.client.post(&format!("{}/snapshots", disk_path(disk)), &request).await?;
+        return Ok(vec![made]);
+    }
+    let request = CreateSnapshots { disks: disks.to_vec(), name: name.to_owned() };
+    shell.client.post("/api/v1/snapshots", &request).await
+}
+
+fn tell(shell: &mut Shell<'_>, disks: &[String], made: &[SnapshotView], how: &str) -> Result<(), Failure> {
+    if let ([_], [made]) = (disks, made) {
+        return shell.show(made, |made| {
+            format!(
+                "snapshot {} of {} was taken ({how}); NBD clients read it as export {}",
+                made.name, made.disk, made.export
+            )
+        });
+    }
+    shell.show(&made.to_vec(), |made| {
+        let exports: Vec<&str> = made.iter().map(|one| one.export.as_str()).collect();
         format!(
-            "snapshot {} of {} was taken ({how}); NBD clients read it as export {}",
-            made.name, made.disk, made.export
+            "a snapshot of {} disks was taken at one moment ({how}); NBD clients read it as {}",
+            made.len(),
+            exports.join(", ")
         )
     })
 }
@@ -196,12 +292,23 @@ fn table(all: &[SnapshotView]) -> String {
             format_bytes(one.size),
             format_bytes(one.bytes),
             format!("{} of {}", one.copies, one.copies_wanted),
+            kept_text(one),
             one.export.clone(),
         ]
     };
     text::table(
-        &["snapshot", "taken", "size", "holds", "copies", "export"],
+        &["snapshot", "taken", "size", "holds", "copies", "schedule", "export"],
         &[2, 3],
         all.iter().map(row).collect(),
     )
+}
+
+/// The schedule of a snapshot, and whether it deletes it.
+fn kept_text(one: &SnapshotView) -> String {
+    match (&one.schedule, one.pinned) {
+        (Some(schedule), false) => schedule.clone(),
+        (Some(schedule), true) => format!("{schedule}, pinned"),
+        (None, true) => "pinned".to_owned(),
+        (None, false) => "-".to_owned(),
+    }
 }

@@ -65,8 +65,21 @@ pub const GROWTH_PATIENCE: Duration = Duration::from_secs(20);
 pub const SURPLUS_WAIT: Duration = Duration::from_secs(10);
 /// Longest time between two looks whether disks have the rules of the policies that they follow.
 pub const FOLLOW_PERIOD: Duration = Duration::from_secs(5);
+/// How often the host that decides looks for scheduled snapshots that are due.
+pub const SCHEDULE_PERIOD: Duration = Duration::from_secs(1);
 /// How long somebody waits for a snapshot: longer than another host takes to take a disk over whose owner is lost.
 pub const SNAPSHOT_WAIT: Duration = Duration::from_secs(20);
+/// Disks of one snapshot at most: all their guests wait for the slowest owner (docs/design/0047).
+pub const TOGETHER_DISKS_MAX: usize = 32;
+/// How long the owners of several disks may take until all hold changes back, from the moment at which the first is asked for it: what one that
+/// waits for the others allows.
+pub const TOGETHER_HOLD_WAIT: Duration = Duration::from_secs(1);
+/// How long they may take then until all have said that they took it; guests do not wait for that.
+pub const TOGETHER_MARK_WAIT: Duration = Duration::from_secs(3);
+/// Attempts at a snapshot of several disks while disk groups are being converted or owners begin.
+pub const TOGETHER_ATTEMPTS: usize = 8;
+/// Pause between two of them.
+pub const TOGETHER_PAUSE: Duration = Duration::from_secs(1);
 /// Pause between two looks at a disk that grows or gives back, or of which a snapshot is taken.
 pub const SIZE_POLL: Duration = Duration::from_millis(100);
 /// How long what hosts told of their components' sizes counts.

@@ -29,6 +29,7 @@ mod snapshots;
 mod stand_ins;
 mod summary;
 mod survivors;
+mod together;
 mod traffic;
 mod views;
 mod watchers;

@@ -240,6 +240,25 @@ fn a_late_word_buries_nobody_who_lives() {
 }
 
 #[test]
+fn a_snapshot_of_all_disks_is_of_one_moment() {
+    let run = |seed, features, removed| cluster::run_pinned(Play::Drawn, seed, of_hosts(features), removed);
+    let mut taken = 0;
+    for features in
+        ["snapshots=6000 together=16000", "watchers hangs=300 deaf=200 snapshots=6000 together=16000"]
+    {
+        for seed in 1..=60 {
+            taken += run(seed, features, None)
+                .unwrap_or_else(|why| panic!("seed {seed}, {features}: {why}"))
+                .together;
+        }
+    }
+    assert!(taken > 60, "{taken} were taken");
+    let mutant = Some(replication::Rule::HoldTogether);
+    let is_noticed = (1..=40).any(|seed| run(seed, "snapshots=6000 together=16000", mutant).is_err());
+    assert!(is_noticed, "one disk has a later write, and another lacks an earlier one");
+}
+
+#[test]
 fn every_removed_rule_of_the_protocol_is_noticed() {
     let is_listed = |mutant| {
         MUTANTS_NOTICED.iter().any(|(listed, ..)| *listed == mutant)
@@ -264,6 +283,8 @@ fn every_removed_rule_of_the_protocol_is_noticed() {
             || mutant == replication::Rule::HoldForSnapshot
             || mutant == replication::Rule::DrainBeforeSnapshot
             || mutant == replication::Rule::ViewFromWhole
+            || mutant == replication::Rule::MarkInOneHold
+            || mutant == replication::Rule::HoldTogether // `a_snapshot_of_all_disks_is_of_one_moment`
             || mutant == replication::Rule::BeginNothingAbandoned // `what_waits_for_a_limit_…`
     };
     assert!(replication::Rule::ALL.into_iter().all(is_listed), "each has a seed that notices it");

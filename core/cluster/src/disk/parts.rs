@@ -3,7 +3,7 @@
 use crate::limits::SNAPSHOTS_MAX;
 use base::{ComponentId, DeviceId, NodeId};
 use layout::{Component, Layout};
-use placement::{Debt, Percent, Policy};
+use placement::{Debt, Every, Percent, Policy};
 use std::collections::BTreeMap;
 
 /// How far a disk has come.
@@ -119,6 +119,10 @@ pub struct Snapshot {
     pub size: u64,
     /// When the record said that it was taken, in nanoseconds since 1970.
     pub taken_ns: u64,
+    /// The schedule that it belongs to; none of one that a person took or renamed.
+    pub schedule: Option<Every>,
+    /// Whether its schedule never deletes it.
+    pub is_pinned: bool,
 }
 
 /// The snapshots of a disk, beside what its roster says of their numbers.
@@ -128,6 +132,10 @@ pub struct Snapshots {
     pub taken: Vec<Snapshot>,
     /// The name of the last one that was asked for.
     pub last_asked: Option<String>,
+    /// The schedule for which one is asked for, and when it was due, in seconds since 1970; none if a person asked for it.
+    pub asked_for: Option<(Every, u64)>,
+    /// When the last snapshot of each schedule was due, in seconds since 1970. It stays when that snapshot is deleted.
+    pub served: BTreeMap<Every, u64>,
 }
 
 impl Snapshots {
@@ -146,6 +154,9 @@ pub enum NoSnapshot {
     /// There is none of that name.
     #[error("the disk has no snapshot named {0} (`drystone disk snapshot list`)")]
     Unknown(String),
+    /// Its schedule does not ask for one now.
+    #[error("no snapshot of this schedule is due")]
+    NotDue,
     /// None is asked for.
     #[error("no snapshot of the disk is being taken")]
     NotAsked,

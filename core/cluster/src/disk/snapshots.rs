@@ -4,7 +4,15 @@ use super::parts::{NoSnapshot, Snapshot};
 use super::{DiskRecord, Objection, Transition};
 use crate::limits::SNAPSHOTS_MAX;
 use base::ComponentId;
-use replication::{Member, Roster, Standing};
+use placement::Every;
+use replication::{Member, Roster, Standing, Together};
+
+impl Snapshot {
+    /// Whether it is one of those that a schedule keeps and deletes.
+    fn is_kept_by(&self, every: Every) -> bool {
+        self.schedule == Some(every) && !self.is_pinned
+    }
+}
 
 impl DiskRecord {
     /// Copies of each part that have a snapshot as a whole and count, and copies that there are to be; the least of all parts of each.
@@ -23,26 +31,178 @@ impl DiskRecord {
     /// # Errors
     /// When the disk cannot have one now.
     pub fn ask_snapshot(&self, name: &str) -> Result<Transition, Objection> {
-        self.expect_active()?;
-        self.expect_one_layout()?;
-        let refuse = |why| Err(Objection::Snapshot(why));
         if self.snapshots.named(name).is_some() {
-            return refuse(NoSnapshot::Taken(name.to_owned()));
+            return Err(Objection::Snapshot(NoSnapshot::Taken(name.to_owned())));
         }
-        if self.snapshots.taken.len() >= SNAPSHOTS_MAX {
-            return refuse(NoSnapshot::TooMany);
-        }
-        if (0..self.layout.place_count()).any(|place| self.layout.place_code(place).is_some()) {
-            return refuse(NoSnapshot::Parity);
-        }
-        if self.growth.as_ref().is_some_and(|growth| growth.layout.boundary().is_some()) {
-            return Err(Objection::Moving);
-        }
+        self.expect_snapshots_possible()?;
         let mut next = self.clone();
         if !next.roster.snapshots.ask() {
-            return refuse(NoSnapshot::Asked(self.snapshots.last_asked.clone().unwrap_or_default()));
+            let other = self.snapshots.last_asked.clone().unwrap_or_default();
+            return Err(Objection::Snapshot(NoSnapshot::Asked(other)));
         }
         next.snapshots.last_asked = Some(name.to_owned());
+        next.snapshots.asked_for = None;
+        Ok(self.changed(next))
+    }
+
+    /// Asks for a snapshot that the disk is to have at one moment with others: its owner holds changes back until those of all do.
+    ///
+    /// # Errors
+    /// When the disk cannot have one now.
+    pub fn ask_together(&self, name: &str) -> Result<Transition, Objection> {
+        let mut asked = self.ask_snapshot(name)?;
+        asked.record.roster.snapshots.together = Some(Together::Hold);
+        Ok(asked)
+    }
+
+    /// Has the owner take a snapshot that the disk is to have at one moment with others: the owners of all hold changes back.
+    ///
+    /// # Errors
+    /// When its owner does not say so.
+    pub fn mark_together(&self, number: u32) -> Result<Transition, Objection> {
+        self.expect_together(number, Together::Held)?;
+        let mut next = self.clone();
+        next.roster.snapshots.together = Some(Together::Mark);
+        Ok(self.changed(next))
+    }
+
+    /// The snapshot is there: the owners of all disks that are to have it at one moment say that they have taken it. To be stored for all
+    /// of them in one transaction.
+    ///
+    /// # Errors
+    /// When its owner does not say so.
+    pub fn finish_together(&self, number: u32, taken_ns: u64) -> Result<Transition, Objection> {
+        self.expect_together(number, Together::Marked)?;
+        let mut next = self.clone();
+        next.roster.snapshots.taken.push(number);
+        (next.roster.snapshots.asked, next.roster.snapshots.together) = (None, None);
+        next.follow_snapshots(&self.roster, taken_ns);
+        Ok(self.changed(next))
+    }
+
+    fn expect_together(&self, number: u32, said: Together) -> Result<(), Objection> {
+        self.expect_active()?;
+        let snapshots = &self.roster.snapshots;
+        match snapshots.asked == Some(number) && snapshots.together == Some(said) {
+            true => Ok(()),
+            false => Err(Objection::Snapshot(NoSnapshot::NotAsked)),
+        }
+    }
+
+    /// Asks for a snapshot of a schedule that is due at `seconds` since 1970.
+    ///
+    /// # Errors
+    /// When none is due any more, or the disk cannot have one now.
+    pub fn ask_scheduled(&self, name: &str, every: Every, seconds: u64) -> Result<Transition, Objection> {
+        let due = self.snapshot_due(every, seconds).ok_or(Objection::Snapshot(NoSnapshot::NotDue))?;
+        let mut asked = self.ask_snapshot(name)?;
+        asked.record.snapshots.asked_for = Some((every, due));
+        Ok(asked)
+    }
+
+    /// When the snapshot of a schedule was due that is missing at `seconds` since 1970; none if none is missing. However many times have
+    /// passed, one is missing.
+    ///
+    /// A record that tells of a later time than now was written while a clock was ahead. By less than the schedule's period it is waited for;
+    /// by more the snapshot is due, or a clock that was ahead by a year would end snapshots for a year.
+    pub fn snapshot_due(&self, every: Every, seconds: u64) -> Option<u64> {
+        self.policy.snapshots.of(every)?;
+        let due = every.due_at(seconds);
+        let is_missing = self
+            .snapshots
+            .served
+            .get(&every)
+            .is_none_or(|served| *served < due || self.is_served_ahead(every, seconds));
+        is_missing.then_some(due)
+    }
+
+    /// Whether the last snapshot of a schedule was due later than now by more than the schedule's period.
+    pub(crate) fn is_served_ahead(&self, every: Every, seconds: u64) -> bool {
+        let ahead = self.snapshots.served.get(&every).and_then(|served| served.checked_sub(seconds));
+        ahead.is_some_and(|ahead| ahead > every.period().as_secs())
+    }
+
+    /// When the next snapshot of a schedule is taken: now, or later; in seconds since 1970.
+    pub fn next_snapshot(&self, every: Every, seconds: u64) -> u64 {
+        let served = self.snapshots.served.get(&every).copied().unwrap_or(0);
+        match self.snapshot_due(every, seconds) {
+            Some(_) => seconds,
+            None => every.due_after(seconds.max(served)),
+        }
+    }
+
+    /// Refuses a snapshot that the disk cannot have as it is, or does not have room for.
+    pub(crate) fn expect_snapshots_possible(&self) -> Result<(), Objection> {
+        self.expect_active()?;
+        self.expect_one_layout()?;
+        if self.snapshots.taken.len() >= SNAPSHOTS_MAX {
+            return Err(Objection::Snapshot(NoSnapshot::TooMany));
+        }
+        if (0..self.layout.place_count()).any(|place| self.layout.place_code(place).is_some()) {
+            return Err(Objection::Snapshot(NoSnapshot::Parity));
+        }
+        match self.growth.as_ref().is_some_and(|growth| growth.layout.boundary().is_some()) {
+            true => Err(Objection::Moving),
+            false => Ok(()),
+        }
+    }
+
+    /// The snapshots that schedules keep no longer, the oldest first: of each schedule of the policy all but the newest that it keeps. Those
+    /// of schedules that the policy no longer has stay, as pinned ones do.
+    pub fn expired_snapshots(&self) -> Vec<&Snapshot> {
+        let expired = |snapshot: &&Snapshot| {
+            let Some(schedule) = snapshot.schedule.and_then(|every| self.policy.snapshots.of(every)) else {
+                return false;
+            };
+            let is_newer = |one: &&Snapshot| one.number > snapshot.number && one.is_kept_by(schedule.every);
+            let newer = self.snapshots.taken.iter().filter(is_newer).count();
+            snapshot.is_kept_by(schedule.every) && newer >= usize::from(schedule.keep)
+        };
+        self.snapshots.taken.iter().filter(expired).collect()
+    }
+
+    /// Deletes a snapshot, if its schedule keeps it no longer.
+    ///
+    /// # Errors
+    /// When the disk is being made or deleted.
+    pub fn expire_snapshot(&self, name: &str) -> Result<Option<Transition>, Objection> {
+        match self.expired_snapshots().iter().any(|one| one.name == name) {
+            true => self.delete_snapshot(name).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Gives a snapshot another name. It belongs to no schedule from then on.
+    ///
+    /// # Errors
+    /// When there is none of that name, or the other name is taken.
+    pub fn rename_snapshot(&self, name: &str, to: &str) -> Result<Transition, Objection> {
+        if self.snapshots.named(to).is_some() {
+            return Err(Objection::Snapshot(NoSnapshot::Taken(to.to_owned())));
+        }
+        self.change_snapshot(name, |one| {
+            one.name = to.to_owned();
+            one.schedule = None;
+        })
+    }
+
+    /// Has no schedule delete a snapshot, or its schedule delete it again.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn pin_snapshot(&self, name: &str, is_pinned: bool) -> Result<Transition, Objection> {
+        self.change_snapshot(name, |one| one.is_pinned = is_pinned)
+    }
+
+    fn change_snapshot(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut Snapshot),
+    ) -> Result<Transition, Objection> {
+        self.expect_active()?;
+        let mut next = self.clone();
+        let found = next.snapshots.taken.iter_mut().find(|one| one.name == name);
+        change(found.ok_or_else(|| Objection::Snapshot(NoSnapshot::Unknown(name.to_owned())))?);
         Ok(self.changed(next))
     }
 
@@ -57,6 +217,8 @@ impl DiskRecord {
             return Err(Objection::Snapshot(NoSnapshot::NotAsked));
         }
         next.roster.snapshots.to_sweep = true;
+        next.roster.snapshots.together = None;
+        next.snapshots.asked_for = None;
         Ok(self.changed(next))
     }
 
@@ -121,7 +283,14 @@ impl DiskRecord {
         let taken = self.roster.snapshots.taken.iter().filter(|number| !before.snapshots.has(**number));
         for number in taken {
             let name = self.snapshots.last_asked.clone().unwrap_or_else(|| format!("snapshot-{number}"));
-            self.snapshots.taken.push(Snapshot { number: *number, name, size: self.size, taken_ns });
+            let asked_for = self.snapshots.asked_for.take();
+            self.snapshots.served.extend(asked_for);
+            let schedule = asked_for.map(|(every, _)| every);
+            let (number, size) = (*number, self.size);
+            self.snapshots.taken.push(Snapshot { number, name, size, taken_ns, schedule, is_pinned: false });
+        }
+        if self.roster.snapshots.asked.is_none() {
+            self.snapshots.asked_for = None; // It could not be taken.
         }
     }
 
@@ -132,6 +301,7 @@ impl DiskRecord {
         let are_same = self.snapshots.taken.iter().map(|one| one.number).eq(numbers.taken.iter().copied());
         let greatest = numbers.taken.last().copied().max(numbers.asked).unwrap_or(0);
         is_ascending
+            && (numbers.asked.is_some() || numbers.together.is_none())
             && are_same
             && greatest <= numbers.last
             && numbers.taken.first().is_none_or(|one| *one != 0)

@@ -31,6 +31,8 @@ pub enum Code {
     RowsDisagree,
     /// Snapshots of the disk are on fewer copies than the disk has.
     SnapshotsReduced,
+    /// Scheduled snapshots of the disk are not taken.
+    SnapshotsMissing,
     /// A host is away.
     HostAway,
     /// A host is suspect.
@@ -132,7 +134,7 @@ impl fmt::Display for Group {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 41] = [
+    pub const ALL: [Code; 42] = [
         Code::DiskInaccessible,
         Code::DiskReduced,
         Code::DiskDeleting,
@@ -146,6 +148,7 @@ impl Code {
         Code::MovePaused,
         Code::RowsDisagree,
         Code::SnapshotsReduced,
+        Code::SnapshotsMissing,
         Code::HostAway,
         Code::HostSuspect,
         Code::LinkDown,
@@ -192,6 +195,7 @@ impl Code {
             Code::MovePaused => "move.paused",
             Code::RowsDisagree => "rows.disagree",
             Code::SnapshotsReduced => "snapshots.reduced",
+            Code::SnapshotsMissing => "snapshots.missing",
             Code::HostAway => "host.away",
             Code::HostSuspect => "host.suspect",
             Code::LinkDown => "link.down",
@@ -243,7 +247,8 @@ impl Code {
             | Code::MoveStuck
             | Code::MovePaused
             | Code::RowsDisagree
-            | Code::SnapshotsReduced => Group::Data,
+            | Code::SnapshotsReduced
+            | Code::SnapshotsMissing => Group::Data,
             Code::HostAway | Code::HostSuspect | Code::LinkDown => Group::Network,
             Code::HostMaintenance
             | Code::DirectoryUnreachable

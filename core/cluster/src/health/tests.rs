@@ -77,6 +77,31 @@ fn every_code_has_a_text_of_its_own() {
 }
 
 #[test]
+fn snapshots_missing() {
+    let schedule = |view: &mut View, id: u128, served: Option<u64>| {
+        let disk = view.disks.get_mut(&DiskId(id)).unwrap();
+        disk.policy.set("snapshots", "hourly keep 24").unwrap();
+        disk.snapshots.served.extend(served.map(|due| (placement::Every::Hour, due)));
+    };
+    let last = NOW - NOW % 3600;
+    let mut view = well();
+    schedule(&mut view, 1, Some(last));
+    schedule(&mut view, 2, None);
+    assert_eq!(find(&view, Directory::Reachable, &[NOW]), [], "the first one comes in a moment");
+    check(
+        Code::SnapshotsMissing,
+        "disk1 by its schedule (hourly) are not taken: the last one has been due for",
+        |view| {
+            schedule(view, 1, Some(last - 3600));
+        },
+    );
+    check(Code::SnapshotsMissing, "less than 5 % of the cluster's space is free", |view| {
+        schedule(view, 1, Some(last - 3600));
+        (1..=4).for_each(|host| view.host_mut(host).devices[0].free_bytes = GIB);
+    });
+}
+
+#[test]
 fn disk_inaccessible() {
     check(Code::DiskInaccessible, "disk1 cannot be used: waiting for the only current copy", |view| {
         for host in hosts_of(view, 1) {
@@ -821,6 +846,8 @@ fn snapshots_that_copies_lack_are_told() {
             name: "monday".to_owned(),
             taken_ns: 1,
             size: disk.size,
+            schedule: None,
+            is_pinned: false,
         });
         disk.roster.members.iter_mut().take(lacking).for_each(|one| one.lacks.add(4));
     };

@@ -43,6 +43,9 @@ fn what_is_no_policy_is_refused_by_name() {
         ("checksum=yes", "on, off"),
         ("bytes_limit=4095", "none, 4KiB/s.."),
         ("bytes_limit=fast", "none, 4KiB/s.."),
+        ("snapshots=hourly", "`hourly` is not a value of the policy rule snapshots"),
+        ("stripes=2,snapshots=hourly keep 2, gold,checksum=on", "`hourly keep 2 gold` is not a value"),
+        ("snapshots=hourly keep 2 snapshots=none", "given twice"),
         ("gold", "`gold` is neither"),
         ("stripes=2,single", "`single` is neither"),
         ("stripes=2,stripes=3", "given twice"),
@@ -65,7 +68,28 @@ fn rules_of_later_versions_are_refused_with_a_reason() {
     assert_eq!(Policy::SINGLE.check_supported(), Ok(()));
 }
 
+#[test]
+fn a_schedule_may_stand_anywhere_among_the_rules() {
+    let schedules = Schedules::read("hourly keep 24, daily keep 7").expect("a schedule");
+    for text in [
+        "single,snapshots=hourly keep 24, daily keep 7,stripes=2",
+        "single snapshots=daily keep 7,hourly keep 24 stripes=2",
+        "single,stripes=2,snapshots= hourly keep 24,daily keep 7",
+    ] {
+        let policy: Policy = text.parse().expect(text);
+        assert_eq!((policy.snapshots, policy.stripes), (schedules, Stripes::Exactly(2)), "{text}");
+        assert_eq!(policy.short(), "single,stripes=2,snapshots=hourly keep 24, daily keep 7");
+        assert!(policy.to_string().contains("snapshots"));
+    }
+    assert!(!Policy::DEFAULT.to_string().contains("snapshots"), "records below level 4 have no such rule");
+}
+
 fn policies() -> impl Strategy<Value = Policy> {
+    let schedules = prop::sample::select(vec![
+        "none",
+        "hourly keep 24, daily keep 7",
+        "every 15m keep 8, monthly keep 1",
+    ]);
     let site = prop::option::of(prop::sample::select(vec![Site::Preferred, Site::Secondary]));
     let stripes = (0u8..=12).prop_map(|count| match count {
         0 => Stripes::Auto,
@@ -82,7 +106,7 @@ fn policies() -> impl Strategy<Value = Policy> {
         any::<bool>(),
         (any::<u32>(), 4096u64..),
         any::<bool>(),
-        (site, reads),
+        (site, reads, schedules),
     )
         .prop_map(
             |(
@@ -94,7 +118,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                 checksum,
                 (iops, bytes),
                 force_provisioning,
-                (site_locality, read_locality),
+                (site_locality, read_locality, schedules),
             )| Policy {
                 failures_to_tolerate,
                 method,
@@ -107,6 +131,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                 force_provisioning,
                 site_locality,
                 read_locality,
+                snapshots: Schedules::read(schedules).expect("a schedule"),
             },
         )
 }

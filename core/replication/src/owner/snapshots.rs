@@ -13,7 +13,7 @@ use crate::limits;
 use crate::locks::Range;
 use crate::roster::Roster;
 use crate::rules::Rule;
-use crate::snapshots::NotTaken;
+use crate::snapshots::{NotTaken, Together};
 use base::{ComponentId, Instant};
 use std::time::Duration;
 use wire::{Refusal, Request};
@@ -21,8 +21,7 @@ use wire::{Refusal, Request};
 impl Owner {
     /// Whether changes do not begin because a snapshot is being taken.
     pub(crate) fn holds_for_snapshot(&self) -> bool {
-        let stage = self.snapshots.taking.as_ref().map(|taking| &taking.stage);
-        matches!(stage, Some(Stage::Draining | Stage::Marking { .. }))
+        self.snapshots.taking.as_ref().is_some_and(Taking::holds)
     }
 
     /// Takes what is asked for, and has deleted what the record does not name.
@@ -32,7 +31,7 @@ impl Owner {
         }
         if self.phase != Phase::Serving {
             if self.phase == Phase::Releasing && self.holds_for_snapshot() {
-                self.give_up_snapshot();
+                self.give_up_snapshot(NotTaken::Unready);
             }
             return;
         }
@@ -59,6 +58,9 @@ impl Owner {
 
     /// How long changes wait for the attempt that is under way: longer each time that it was not enough.
     fn hold_max(&self) -> Duration {
+        if self.snapshots.taking.as_ref().is_some_and(|taking| taking.is_together) {
+            return limits::SNAPSHOT_HOLD_MAX; // There is no other attempt.
+        }
         limits::SNAPSHOT_HOLD_MAX.min(limits::SNAPSHOT_HOLD * (1 << self.snapshots.overdue.min(8)))
     }
 
@@ -94,7 +96,8 @@ impl Owner {
         let roster = &self.recording.roster;
         let lacks = roster.member(component).is_some_and(|one| one.lacks.contains(number));
         let is_named = roster.snapshots.has(number) && !lacks;
-        let is_taking = self.snapshots.taking.as_ref().is_some_and(|taking| taking.number == number);
+        let is_taking = self.snapshots.taking.as_ref().is_some_and(|taking| taking.number == number)
+            || roster.snapshots.is_marked(number);
         number <= roster.snapshots.last && !is_named && !is_taking
     }
 
@@ -132,8 +135,11 @@ impl Owner {
         let asked = self.recording.roster.snapshots.asked;
         match self.snapshots.taking.as_ref().map(|taking| (&taking.stage, taking.since)) {
             None => {
-                let is_fresh =
-                    |number: &u32| *number > self.snapshots.burned || !self.holds(Rule::NumberAttempts);
+                let together = self.recording.roster.snapshots.together;
+                let marks_late = together == Some(Together::Mark) && !self.holds(Rule::MarkInOneHold);
+                let is_fresh = |number: &u32| {
+                    *number > self.snapshots.burned || !self.holds(Rule::NumberAttempts) || marks_late
+                };
                 let Some(number) = asked.filter(is_fresh).filter(|_| self.snapshots.not_taken.is_none())
                 else {
                     return;
@@ -151,13 +157,25 @@ impl Owner {
                     self.snapshots.not_taken = Some(NotTaken::Layout);
                     return self.advance_record();
                 }
+                if together.is_some_and(|said| said != Together::Hold) && !marks_late {
+                    return; // Who held changes back for it has let go.
+                }
                 self.snapshots.burned = self.snapshots.burned.max(number);
-                self.snapshots.taking = Some(Taking { number, since: self.now, stage: Stage::Draining });
+                let is_together = together.is_some();
+                self.snapshots.taking =
+                    Some(Taking { number, since: self.now, stage: Stage::Draining, is_together });
                 self.advance_taking();
             }
             Some((Stage::Draining, since)) => {
                 let is_drained = self.places.iter().all(|place| place.all_have_through(place.sequence));
                 if is_drained || !self.holds(Rule::DrainBeforeSnapshot) {
+                    self.drained();
+                } else if since + self.hold_max() <= self.now {
+                    self.give_up_overdue();
+                }
+            }
+            Some((Stage::Holding, since)) => {
+                if self.recording.roster.snapshots.together == Some(Together::Mark) {
                     self.mark_all();
                 } else if since + self.hold_max() <= self.now {
                     self.give_up_overdue();
@@ -169,7 +187,16 @@ impl Owner {
                     self.give_up_overdue();
                 }
             }
-            Some((Stage::Recording { .. }, _)) => {}
+            Some((Stage::Recording { .. } | Stage::AwaitingOthers { .. }, _)) => {}
+        }
+    }
+
+    /// Nothing is under way any more: the snapshot is taken, or what is said of it is heard first.
+    fn drained(&mut self) {
+        let waits = self.holds(Rule::HoldTogether);
+        match &mut self.snapshots.taking {
+            Some(taking) if taking.is_together && waits => taking.stage = Stage::Holding,
+            _ => self.mark_all(),
         }
     }
 
@@ -233,29 +260,41 @@ impl Owner {
         waiting.retain(|at| !gone.contains(at));
         if waiting.is_empty() {
             let (marked, held_ns) = (std::mem::take(marked), now.since(taking.since).as_nanos() as u64);
-            taking.stage = Stage::Recording { marked, held_ns };
+            taking.stage = match taking.is_together {
+                true => Stage::AwaitingOthers { marked, held_ns },
+                false => Stage::Recording { marked, held_ns },
+            };
             self.go_on_with_changes();
         }
     }
 
     fn give_up(&mut self, is_current: bool) {
         if is_current && self.holds_for_snapshot() {
-            self.give_up_snapshot();
+            self.give_up_snapshot(NotTaken::Unready);
         }
     }
 
-    /// An attempt has failed. The next one begins in a while, under another number.
-    fn give_up_snapshot(&mut self) {
-        self.snapshots.taking = None;
-        self.snapshots.rests_until = Some(self.now + limits::RETRY);
+    /// An attempt has failed. The next one begins in a while, under another number; of one for several disks there is none, and the record
+    /// shall say why.
+    fn give_up_snapshot(&mut self, why: NotTaken) {
+        let was_together = self.snapshots.taking.take().is_some_and(|taking| taking.is_together);
+        if was_together && self.holds(Rule::MarkInOneHold) {
+            // Somebody else asks for the next one: who rests then keeps the other disks waiting in vain.
+            self.snapshots.not_taken.get_or_insert(why);
+        } else {
+            self.snapshots.rests_until = Some(self.now + limits::RETRY);
+        }
         self.go_on_with_changes();
     }
 
     /// Changes have waited for as long as they may. They go on for longer than that before the next attempt.
     fn give_up_overdue(&mut self) {
+        if self.snapshots.taking.as_ref().is_some_and(|taking| taking.is_together) {
+            return self.give_up_snapshot(NotTaken::NotHeld);
+        }
         let rest = 4 * self.hold_max();
         self.snapshots.overdue += 1;
-        self.give_up_snapshot();
+        self.give_up_snapshot(NotTaken::NotHeld);
         self.snapshots.rests_until = Some(self.now + rest);
     }
 
@@ -293,12 +332,21 @@ impl Owner {
                 roster.members.iter_mut().filter(unmarked).for_each(|one| one.lacks.add(asked));
                 true
             }
+            Some(taking) if taking.number == asked => Owner::tell_together(taking, roster),
             Some(_) => false,
+            None if roster.snapshots.is_marked(asked) => false,
             None if self.snapshots.not_taken.is_some() => {
                 (roster.snapshots.asked, roster.snapshots.not_taken) = (None, self.snapshots.not_taken);
-                roster.snapshots.to_sweep = true;
+                (roster.snapshots.to_sweep, roster.snapshots.together) = (true, None);
                 true
             }
+            // An owner before this one held changes back, or this one has let go since.
+            None if roster.snapshots.together.is_some() && self.has_let_go(roster, asked) => {
+                (roster.snapshots.asked, roster.snapshots.not_taken) = (None, Some(NotTaken::Unready));
+                (roster.snapshots.to_sweep, roster.snapshots.together) = (true, None);
+                true
+            }
+            None if roster.snapshots.together.is_some() => false,
             None if asked <= self.snapshots.burned && self.phase == Phase::Serving => {
                 if !self.holds(Rule::NumberAttempts) {
                     return false;
@@ -309,6 +357,33 @@ impl Owner {
             }
             None => false,
         }
+    }
+
+    /// Whether nobody holds changes back any more for a snapshot of several disks.
+    fn has_let_go(&self, roster: &Roster, asked: u32) -> bool {
+        let is_begun = asked <= self.snapshots.burned;
+        let is_wrong = self.holds(Rule::MarkInOneHold);
+        self.phase == Phase::Serving
+            && is_wrong
+            && (is_begun || roster.snapshots.together != Some(Together::Hold))
+    }
+
+    /// Has the record say how far the part of this disk is of a snapshot of several disks.
+    fn tell_together(taking: &Taking, roster: &mut Roster) -> bool {
+        let said = &mut roster.snapshots.together;
+        match (&taking.stage, *said) {
+            (Stage::Holding, Some(Together::Hold)) => *said = Some(Together::Held),
+            (
+                Stage::AwaitingOthers { marked, .. },
+                Some(Together::Hold | Together::Held | Together::Mark),
+            ) => {
+                *said = Some(Together::Marked);
+                let unmarked = |one: &&mut crate::Member| !marked.contains(&one.component);
+                roster.members.iter_mut().filter(unmarked).for_each(|one| one.lacks.add(taking.number));
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// The record was read: what it says of the snapshot that is being taken.
@@ -322,7 +397,10 @@ impl Owner {
         let Some(Taking { number, stage, .. }) = &self.snapshots.taking else { return };
         let (number, is_held) = (*number, self.holds_for_snapshot());
         if self.recording.roster.snapshots.has(number) {
-            let held_ns = if let Stage::Recording { held_ns, .. } = stage { *held_ns } else { 0 };
+            let held_ns = match stage {
+                Stage::Recording { held_ns, .. } | Stage::AwaitingOthers { held_ns, .. } => *held_ns,
+                Stage::Draining | Stage::Holding | Stage::Marking { .. } => 0,
+            };
             (self.snapshots.taking, self.snapshots.overdue) = (None, 0);
             let held = Duration::from_nanos(held_ns);
             self.out.push(Output::Event(Event::SnapshotTaken { number, held }));
@@ -365,9 +443,10 @@ impl Owner {
         true
     }
 
-    /// Whether the disk has a snapshot, as far as this owner knows.
+    /// Whether the disk has a snapshot, as far as this owner knows. One that waits for other disks may be there by now.
     pub(crate) fn has_snapshot(&self, snapshot: u32) -> bool {
-        self.recording.roster.snapshots.has(snapshot) || self.recorded_now(snapshot).is_some()
+        let recorded = &self.recording.roster.snapshots;
+        recorded.has(snapshot) || recorded.is_marked(snapshot) || self.recorded_now(snapshot).is_some()
     }
 
     /// The members of a place that lack a snapshot. One that the record may name already, though this owner has not heard so, is on those that
@@ -385,11 +464,10 @@ impl Owner {
 
     /// The components that have a snapshot of which the record is just being told.
     fn recorded_now(&self, snapshot: u32) -> Option<&[ComponentId]> {
-        match &self.snapshots.taking {
-            Some(Taking { number, stage: Stage::Recording { marked, .. }, .. }) if *number == snapshot => {
-                Some(marked)
-            }
-            _ => None,
+        let taking = self.snapshots.taking.as_ref().filter(|taking| taking.number == snapshot)?;
+        match &taking.stage {
+            Stage::Recording { marked, .. } | Stage::AwaitingOthers { marked, .. } => Some(marked),
+            Stage::Draining | Stage::Holding | Stage::Marking { .. } => None,
         }
     }
 

@@ -10,10 +10,14 @@ use base::{ComponentId, Instant};
 pub(crate) enum Stage {
     /// Changes that are under way end. Later ones wait.
     Draining,
+    /// Nothing is under way. Changes wait until the owners of other disks say the same.
+    Holding,
     /// Components are told to take it. Changes wait.
     Marking { waiting: Vec<At>, marked: Vec<ComponentId> },
     /// All that count have it: the record shall say so. Changes go on.
     Recording { marked: Vec<ComponentId>, held_ns: u64 },
+    /// The same of one that other disks are to have at the same moment: when the record says so, others decide.
+    AwaitingOthers { marked: Vec<ComponentId>, held_ns: u64 },
 }
 
 /// A snapshot that is being taken.
@@ -22,6 +26,18 @@ pub(crate) struct Taking {
     pub(crate) number: u32,
     pub(crate) since: Instant,
     pub(crate) stage: Stage,
+    /// Whether other disks are to have it at the same moment.
+    pub(crate) is_together: bool,
+}
+
+impl Taking {
+    /// Whether changes wait for it.
+    pub(crate) fn holds(&self) -> bool {
+        match self.stage {
+            Stage::Draining | Stage::Holding | Stage::Marking { .. } => true,
+            Stage::Recording { .. } | Stage::AwaitingOthers { .. } => false,
+        }
+    }
 }
 
 /// What is under way about snapshots.

@@ -29,6 +29,42 @@ pub struct SnapshotView {
     /// Disks that are clones of it: it cannot be deleted as long as there are any.
     #[serde(default)]
     pub clones: u32,
+    /// The schedule that took it and deletes it; nothing of one that a person took or renamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
+    /// Whether its schedule never deletes it.
+    #[serde(default)]
+    pub pinned: bool,
+}
+
+/// A schedule by which snapshots of a disk are taken and deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ScheduleView {
+    /// How often: `every 15m`, `hourly`, `daily`, `weekly`, `monthly`.
+    pub every: String,
+    /// Snapshots that it keeps.
+    pub keep: u8,
+    /// Snapshots of it that are there, pinned ones included.
+    pub taken: usize,
+    /// When the last one was due, in seconds since 1970; nothing if it has taken none.
+    pub last: Option<u64>,
+    /// When the next one is taken, in seconds since 1970; the present time if it is due.
+    pub next: u64,
+    /// Why the one that is due is not taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<String>,
+}
+
+/// What is to change of a snapshot.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeSnapshot {
+    /// Another name. A snapshot of a schedule belongs to no schedule from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whether its schedule never deletes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
 }
 
 /// A snapshot that is to be taken.
@@ -82,6 +118,17 @@ pub struct FlattenedView {
     pub size: u64,
     /// Where to go on; nothing: it is an ordinary disk from now on.
     pub next: Option<u64>,
+}
+
+/// A snapshot of several disks that is to be taken at one moment: a write that was acknowledged before another began is never missing in one of
+/// them while the other is there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateSnapshots {
+    /// Names or ids of the disks: at most 32.
+    pub disks: Vec<String>,
+    /// The name that the snapshot has on each of them.
+    pub name: String,
 }
 
 /// What differs between two snapshots, or what one holds: one page of it.

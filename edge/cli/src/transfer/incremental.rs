@@ -10,7 +10,9 @@ use super::qemu::{self, address_of_export};
 use crate::shell::Shell;
 use crate::text::now_seconds;
 use api::client::{disk_path, escaped};
-use api::types::{BeginImport, CreateSnapshot, DiskView, EndImport, ImportView, SnapshotView};
+use api::types::{
+    BeginImport, ChangeSnapshot, CreateSnapshot, DiskView, EndImport, ImportView, SnapshotView,
+};
 use base::units::format_bytes;
 use failure::{Code, Failure};
 use indicatif::ProgressBar;
@@ -391,6 +393,7 @@ pub async fn roll_back(
         false => failure,
     })?;
     ended?;
+    keep_from_schedule(shell, &older, false).await?;
     let seconds = start.elapsed().as_secs_f64();
     let answer = json!({
         "disk": name, "snapshot": snapshot, "kept": keep,
@@ -404,6 +407,16 @@ pub async fn roll_back(
     })
 }
 
+/// Has the schedule of a snapshot not delete it, or delete it again. Of one that no schedule deletes there is nothing to do.
+async fn keep_from_schedule(shell: &Shell<'_>, one: &SnapshotView, pinned: bool) -> Result<(), Failure> {
+    if one.schedule.is_none() || one.pinned {
+        return Ok(());
+    }
+    let path = format!("{}/snapshots/{}", disk_path(&one.disk), escaped(&one.name));
+    let request = ChangeSnapshot { name: None, pinned: Some(pinned) };
+    shell.client.patch::<SnapshotView>(&path, &request).await.map(drop)
+}
+
 async fn copy_back(
     shell: &Shell<'_>,
     begun: &ImportView,
@@ -412,6 +425,8 @@ async fn copy_back(
     is_written: &mut bool,
 ) -> Result<Moved, Failure> {
     let name = &disk.summary.name;
+    // It stays pinned if this fails: to repeat it is the way out.
+    keep_from_schedule(shell, older, true).await?;
     let request = CreateSnapshot { name: keep.to_owned() };
     // Nobody writes to the disk from here on: all that differs from the older snapshot is between the two.
     let newer: SnapshotView = shell.client.post(&format!("{}/snapshots", disk_path(name)), &request).await?;

@@ -325,15 +325,19 @@ pub(super) fn described(record: &DiskRecord, new: NewComponent) -> Option<NewCom
     };
     let here = record.component(new.id).map(|(place, one)| (place, one.position, &record.layout));
     let (place, position, layout) = here.or_else(in_growth)?;
-    let about = node::label::DiskLabel {
+    let shape = node::label::shape_of(layout)?;
+    let about = |policy: &placement::Policy| node::label::DiskLabel {
         name: record.name.clone(),
         size: record.size,
-        policy: record.policy.to_string(),
+        policy: policy.to_string(),
         read_only: record.read_only,
         place: place as u16,
         position,
-        shape: node::label::shape_of(layout)?,
+        shape: shape.clone(),
         origin: record.origin,
     };
-    Some(NewComponent { disk_label: about.encode()?, ..new })
+    // Of a disk with very many parts the schedule of its snapshots is what there is no room for.
+    let unscheduled = placement::Policy { snapshots: placement::Schedules::NONE, ..record.policy };
+    let disk_label = about(&record.policy).encode().or_else(|| about(&unscheduled).encode())?;
+    Some(NewComponent { disk_label, ..new })
 }

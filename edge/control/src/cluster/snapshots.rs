@@ -19,15 +19,8 @@ impl Cluster {
     /// # Errors
     /// When the disk cannot have one, or its owner does not take it in time; it is not asked for any more then.
     pub async fn take_snapshot(&self, id: DiskId, name: &str) -> Result<(), Failure> {
-        let level = self.view().level.level;
-        if level < Level::SNAPSHOTS {
-            return Err(Failure::refused(format!(
-                "snapshots need records of {}, and those of this cluster are at {level}",
-                Level::SNAPSHOTS
-            ))
-            .hint("`drystone cluster upgrade` raises it once all hosts run this release"));
-        }
-        self.change_snapshots(id, |disk| disk.record.ask_snapshot(name)).await?;
+        self.check_snapshot_level()?;
+        self.ask_snapshot(id, name).await?;
         let until = Instant::now() + SNAPSHOT_WAIT;
         loop {
             let disk = self.changeable(id).await?;
@@ -61,6 +54,56 @@ impl Cluster {
             }
             tokio::time::sleep(SIZE_POLL).await;
         }
+    }
+
+    /// Refuses snapshots while the records of the cluster are at a level that has none.
+    pub(super) fn check_snapshot_level(&self) -> Result<(), Failure> {
+        let level = self.view().level.level;
+        if level >= Level::SNAPSHOTS {
+            return Ok(());
+        }
+        Err(Failure::refused(format!(
+            "snapshots need records of {}, and those of this cluster are at {level}",
+            Level::SNAPSHOTS
+        ))
+        .hint("`drystone cluster upgrade` raises it once all hosts run this release"))
+    }
+
+    /// Asks for a snapshot, once the one of a schedule is taken that is being taken.
+    async fn ask_snapshot(&self, id: DiskId, name: &str) -> Result<(), Failure> {
+        let until = Instant::now() + SNAPSHOT_WAIT;
+        loop {
+            let is_scheduled = |disk: ClusterDisk| disk.record.snapshots.asked_for.is_some();
+            if Instant::now() >= until || !is_scheduled(self.changeable(id).await?) {
+                return self.change_snapshots(id, |disk| disk.record.ask_snapshot(name)).await;
+            }
+            tokio::time::sleep(SIZE_POLL).await;
+        }
+    }
+
+    /// Gives a snapshot another name, or pins it; it belongs to no schedule once it is renamed.
+    ///
+    /// # Errors
+    /// When there is none of that name, or the other name is taken.
+    pub async fn change_snapshot(
+        &self,
+        id: DiskId,
+        name: &str,
+        (to, pinned): (Option<&str>, Option<bool>),
+    ) -> Result<(), Failure> {
+        if let Some(is_pinned) = pinned {
+            self.change_snapshots(id, |disk| disk.record.pin_snapshot(name, is_pinned)).await?;
+            let text = match is_pinned {
+                true => format!("snapshot {name} is pinned: no schedule deletes it"),
+                false => format!("snapshot {name} is pinned no more"),
+            };
+            self.log(id, Kind::SnapshotChanged, text);
+        }
+        if let Some(to) = to {
+            self.change_snapshots(id, |disk| disk.record.rename_snapshot(name, to)).await?;
+            self.log(id, Kind::SnapshotChanged, format!("snapshot {name} is named {to}"));
+        }
+        Ok(())
     }
 
     /// Deletes a snapshot of a disk.

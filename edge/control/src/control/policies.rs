@@ -9,7 +9,7 @@ use ::cluster::Level;
 use api::name::check_name;
 use api::types::{ChangePolicy, CreatePolicy, PolicyView};
 use failure::{Code, Failure};
-use placement::{Policy, RULES};
+use placement::{Policy, RULES, policy_words};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Control {
@@ -24,7 +24,8 @@ impl Control {
         let level = self.cluster.view().level.level;
         let standard = if self.cluster.stands_alone() { Policy::SINGLE } else { Policy::DEFAULT };
         let Some(text) = text else { return Ok(Rules { policy: level.usual(standard), follows: None }) };
-        let mut words = text.split([',', ' ']).filter(|word| !word.is_empty()).peekable();
+        let words = policy_words(text);
+        let mut words = words.iter().map(String::as_str).peekable();
         let name = words.next_if(|word| !word.contains('='));
         let records = self.records();
         let (mut policy, made) = match (name, name.and_then(|name| records.policies.get(name)), before) {

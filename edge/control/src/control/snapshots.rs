@@ -3,9 +3,10 @@
 use super::Control;
 use super::disks::check_confirmed;
 use crate::cluster::{Locals, snapshot_bytes_of};
+use crate::limits::TOGETHER_DISKS_MAX;
 use ::cluster::DiskRecord;
 use api::name::check_name;
-use api::types::{ChangesView, CreateSnapshot, RunView, SnapshotView};
+use api::types::{ChangeSnapshot, ChangesView, CreateSnapshot, CreateSnapshots, RunView, SnapshotView};
 use base::DiskId;
 use base::request::{StatusOf, StatusRun};
 use base::units::BLOCK_SIZE;
@@ -49,6 +50,36 @@ impl Control {
         let entry = self.find(disk)?;
         self.cluster.take_snapshot(entry.record.id, &request.name).await?;
         self.snapshot(&entry.record.name, &request.name).await
+    }
+
+    /// Takes a snapshot of several disks at one moment.
+    ///
+    /// # Errors
+    /// When the request makes no sense, or one of the disks cannot have it: then none has.
+    pub async fn create_snapshots(&self, request: &CreateSnapshots) -> Result<Vec<SnapshotView>, Failure> {
+        check_name(&request.name)?;
+        let mut names = Vec::new();
+        let mut ids = Vec::new();
+        for disk in &request.disks {
+            let record = &self.find(disk)?.record;
+            if ids.contains(&record.id) {
+                return Err(Failure::usage(format!("disk {} is named twice", record.name)));
+            }
+            ids.push(record.id);
+            names.push(record.name.clone());
+        }
+        if ids.is_empty() || ids.len() > TOGETHER_DISKS_MAX {
+            return Err(Failure::usage(format!(
+                "{} disks are named: a snapshot is of 1 to {TOGETHER_DISKS_MAX} disks",
+                ids.len()
+            )));
+        }
+        self.cluster.take_together(&ids, &request.name).await?;
+        let mut made = Vec::new();
+        for name in names {
+            made.push(self.snapshot(&name, &request.name).await?);
+        }
+        Ok(made)
     }
 
     /// One snapshot of a disk.
@@ -136,6 +167,28 @@ impl Control {
         }
     }
 
+    /// Renames a snapshot, or has its schedule never delete it.
+    ///
+    /// # Errors
+    /// When there is none, the other name is taken, or nothing is to change.
+    pub async fn change_snapshot(
+        &self,
+        disk: &str,
+        name: &str,
+        request: &ChangeSnapshot,
+    ) -> Result<SnapshotView, Failure> {
+        let entry = self.find(disk)?;
+        let found = self.recorded(&entry.record, name)?;
+        let to = request.name.as_deref().filter(|to| *to != name);
+        to.map_or(Ok(()), check_name)?;
+        if request.name.is_none() && request.pinned.is_none() {
+            return Err(Failure::usage("nothing is to change: name `name` or `pinned`"));
+        }
+        let pinned = request.pinned.filter(|pinned| *pinned != found.is_pinned);
+        self.cluster.change_snapshot(entry.record.id, name, (to, pinned)).await?;
+        self.snapshot(&entry.record.name, to.unwrap_or(name)).await
+    }
+
     /// Deletes a snapshot of a disk.
     ///
     /// # Errors
@@ -176,5 +229,7 @@ fn snapshot_view(record: &DiskRecord, one: &::cluster::Snapshot, locals: &Locals
         copies_wanted,
         bytes: snapshot_bytes_of(record, locals, one.number),
         clones: record.clones.get(&one.number).copied().unwrap_or(0),
+        schedule: one.schedule.map(|every| every.to_string()),
+        pinned: one.is_pinned,
     }
 }

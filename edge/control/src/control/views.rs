@@ -11,7 +11,7 @@ use ::cluster::without_room;
 use ::cluster::{Leaving, Progress};
 use api::types::{
     BucketView, ClientView, ComponentView, DeviceView, DiskSummary, DiskView, FiguresView, GroupView,
-    HistogramView, HistogramsView, HostView, LatencyView, RateView, TopView,
+    HistogramView, HistogramsView, HostView, LatencyView, RateView, ScheduleView, TopView,
 };
 use engine::{ClusterState, DeviceState, DiskRecord, DiskState, GroupState, HostState, Listen};
 use failure::Failure;
@@ -141,6 +141,7 @@ impl Control {
             figures: self.figures(&entry, &gathered.state),
             limit: gathered.limit(record.id),
             snapshots: gathered.snapshots(record.id),
+            schedules: self.cluster.schedules(record.id),
             row_checks: gathered.row_checks(record.id),
             reads_from: gathered.reads_from(record.id, record.policy.read_locality),
             warnings: Vec::new(),
@@ -236,6 +237,8 @@ impl Control {
                 allocated: used_bytes_of(disk, &here).iter().sum(),
                 snapshots: snapshots.len(),
                 snapshot_bytes: held.sum(),
+                scheduled: snapshots.iter().filter(|one| one.schedule.is_some()).count(),
+                schedules: self.cluster.schedules(id),
             };
             Some((disk.record.name.clone(), (spaces, state)))
         });
@@ -253,6 +256,10 @@ pub(crate) struct DiskSpaces {
     pub(crate) snapshots: usize,
     /// Bytes on this host that only snapshots hold.
     pub(crate) snapshot_bytes: u64,
+    /// Those that schedules took.
+    pub(crate) scheduled: usize,
+    /// Its schedules.
+    pub(crate) schedules: Vec<ScheduleView>,
 }
 
 /// Why a disk cannot be used, if so.

@@ -41,6 +41,8 @@ pub enum Kind {
     SnapshotTaken,
     /// A snapshot that was asked for could not be taken.
     SnapshotRefused,
+    /// A snapshot of a disk has another name, or is pinned, or is so no more.
+    SnapshotChanged,
     /// A snapshot of a disk was deleted.
     SnapshotDeleted,
     /// A copy does not count any more.
@@ -107,7 +109,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 49] = [
+    pub const ALL: [Kind; 50] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -126,6 +128,7 @@ impl Kind {
         Kind::DiskTimedOut,
         Kind::SnapshotTaken,
         Kind::SnapshotRefused,
+        Kind::SnapshotChanged,
         Kind::SnapshotDeleted,
         Kind::CopyLeft,
         Kind::CopyJoined,
@@ -180,6 +183,7 @@ impl Kind {
             Kind::DiskTimedOut => "disk.timed_out",
             Kind::SnapshotTaken => "snapshot.taken",
             Kind::SnapshotRefused => "snapshot.refused",
+            Kind::SnapshotChanged => "snapshot.changed",
             Kind::SnapshotDeleted => "snapshot.deleted",
             Kind::CopyLeft => "copy.left",
             Kind::CopyJoined => "copy.joined",

@@ -8,16 +8,16 @@ use crate::http::input::{Input, Options};
 use crate::http::rights::Need;
 use api::types::{
     AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
-    CertificateRequest, CertificatesView, ChangeDisk, ChangePolicy, ChangeSettings, ChangesQuery,
-    ChangesView, CloneDisk, ConfirmAuthority, ConfirmHost, ConfirmSnapshot, CopyRequest, CopyView,
-    CreateDisk, CreatePolicy, CreateSnapshot, DeleteDisk, DeviceView, DirectoryView, DiskSummary, DiskView,
-    EndImport, EstimateProgressView, EstimateView, EvacuateDevice, EvacuationView, EventQuery, EventView,
-    EventsView, FlattenDisk, FlattenedView, ForecastView, FoundCluster, FoundedView, HealthView,
-    HistogramsView, HostPassView, HostSampleView, HostSummary, HostView, ImportView, JoinAnswer, JoinRequest,
-    KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView,
-    RatesView, RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice,
-    ReplacementView, ResyncsView, SettingsView, SilenceView, Since, SnapshotView, StartEstimate, SupportView,
-    TokenView, TopView, VersionsView, WhatIf,
+    CertificateRequest, CertificatesView, ChangeDisk, ChangePolicy, ChangeSettings, ChangeSnapshot,
+    ChangesQuery, ChangesView, CloneDisk, ConfirmAuthority, ConfirmHost, ConfirmSnapshot, CopyRequest,
+    CopyView, CreateDisk, CreatePolicy, CreateSnapshot, CreateSnapshots, DeleteDisk, DeviceView,
+    DirectoryView, DiskSummary, DiskView, EndImport, EstimateProgressView, EstimateView, EvacuateDevice,
+    EvacuationView, EventQuery, EventView, EventsView, FlattenDisk, FlattenedView, ForecastView,
+    FoundCluster, FoundedView, HealthView, HistogramsView, HostPassView, HostSampleView, HostSummary,
+    HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence,
+    MakeToken, NamedSilence, PersonView, PolicyView, RatesView, RebuildDirectory, RebuildView, RemoveOptions,
+    RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, SettingsView, SilenceView,
+    Since, SnapshotView, StartEstimate, SupportView, TokenView, TopView, VersionsView, WhatIf,
 };
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -422,6 +422,16 @@ pub async fn create_snapshot(
     Ok((StatusCode::CREATED, Json(made)))
 }
 
+/// Take a snapshot of several disks at one moment while guests use them: of all, or of none.
+#[utoipa::path(post, path = "/api/v1/snapshots", request_body = CreateSnapshots, responses((status = 201, body = Vec<SnapshotView>), (status = "default", body = Failure)))]
+pub async fn create_snapshots(
+    State(control): Shared,
+    Input(request): Input<CreateSnapshots>,
+) -> Created<Vec<SnapshotView>> {
+    let made = to_the_end(async move { control.create_snapshots(&request).await }).await?;
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
 /// Show a snapshot of a disk.
 #[utoipa::path(get, path = "/api/v1/disks/{name}/snapshots/{snapshot}", params(("name" = String, Path), ("snapshot" = String, Path)), responses((status = 200, body = SnapshotView), (status = "default", body = Failure)))]
 pub async fn snapshot(
@@ -439,6 +449,16 @@ pub async fn changes(
     Options(query): Options<ChangesQuery>,
 ) -> Answer<ChangesView> {
     control.changes((&name, &snapshot), query.since.as_deref(), query.from.unwrap_or(0)).await.map(Json)
+}
+
+/// Rename a snapshot of a disk, or pin it, so that its schedule never deletes it.
+#[utoipa::path(patch, path = "/api/v1/disks/{name}/snapshots/{snapshot}", params(("name" = String, Path), ("snapshot" = String, Path)), request_body = ChangeSnapshot, responses((status = 200, body = SnapshotView), (status = "default", body = Failure)))]
+pub async fn change_snapshot(
+    State(control): Shared,
+    Path((name, snapshot)): Path<(String, String)>,
+    Input(request): Input<ChangeSnapshot>,
+) -> Answer<SnapshotView> {
+    to_the_end(async move { control.change_snapshot(&name, &snapshot, &request).await }).await.map(Json)
 }
 
 /// Delete a snapshot of a disk; `confirm` must be its name. Its space is given back in the background.

@@ -6,7 +6,7 @@
 use crate::control::DiskSpaces;
 use crate::control::{Control, NamedLocal};
 use ::cluster::{Code, Encryption, Holder};
-use api::types::{HealthView, HostSummary, HostView, LimitView, MoveView, RowChecksView};
+use api::types::{HealthView, HostSummary, HostView, LimitView, MoveView, RowChecksView, ScheduleView};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
@@ -446,6 +446,22 @@ fn add_group(snapshot: &mut Snapshot, group: &api::types::GroupView) {
     }
 }
 
+/// When the schedules of a disk take snapshots.
+fn add_schedules(snapshot: &mut Snapshot, disk: &str, schedules: &[ScheduleView]) {
+    for one in schedules {
+        let labels = [("disk", disk), ("schedule", one.every.as_str())];
+        if let Some(last) = one.last {
+            let help = "When the last snapshot of the schedule was due";
+            snapshot.add("disk_schedule_last_timestamp_seconds", help, &labels, Value::Gauge(last as f64));
+        }
+        let help = "When the next snapshot of the schedule is due";
+        snapshot.add("disk_schedule_next_timestamp_seconds", help, &labels, Value::Gauge(one.next as f64));
+        let late = f64::from(u8::from(one.late.is_some()));
+        let help = "Whether a snapshot of the schedule is due and is not taken";
+        snapshot.add("disk_schedule_late", help, &labels, Value::Gauge(late));
+    }
+}
+
 fn add_disk(snapshot: &mut Snapshot, name: &str, spaces: &DiskSpaces, state: &engine::DiskState) {
     let disk = [("disk", name)];
     for (metric, help, value) in [
@@ -453,11 +469,13 @@ fn add_disk(snapshot: &mut Snapshot, name: &str, spaces: &DiskSpaces, state: &en
         ("disk_allocated_bytes", "Bytes backed by space on this host", spaces.allocated as f64),
         ("disk_snapshots", "Snapshots of the disk", spaces.snapshots as f64),
         ("disk_snapshot_bytes", "Bytes on this host that only snapshots hold", spaces.snapshot_bytes as f64),
+        ("disk_snapshots_scheduled", "Snapshots of the disk that schedules took", spaces.scheduled as f64),
         ("disk_outstanding", "Requests under way", f64::from(state.outstanding)),
         ("disk_clients", "Clients attached", state.clients.len() as f64),
     ] {
         snapshot.add(metric, help, &disk, Value::Gauge(value));
     }
+    add_schedules(snapshot, name, &spaces.schedules);
     let statistics = &state.statistics;
     for operations in [Operations::Reads, Operations::Writes] {
         let labels = [("disk", name), ("operation", operations.name())];

@@ -225,6 +225,35 @@ fn what_changed_is_told_at_every_host_and_by_the_copies_that_were_there() {
 }
 
 #[test]
+fn a_schedule_leaves_a_snapshot_alone_while_a_disk_is_rolled_back_to_it() {
+    let site = Site::new(&Shape::Two { size_mib: 256 });
+    let server = site.start();
+    site.ask(&["disk", "create", "web", "16MiB", "--policy", "single,snapshots=hourly keep 1"]);
+    let listed = || site.json(&["disk", "snapshot", "list", "web"]).as_array().expect("a list").clone();
+    let first = wait_for("the schedule takes the first one", 60, || listed().first().cloned());
+    let name = first["name"].as_str().expect("a name");
+    assert_eq!((first["schedule"].as_str(), first["pinned"].as_bool()), (Some("hourly"), Some(false)));
+    let mut client = site.attach("web");
+    client.write(0, &[7; 4096]).expect("it is acknowledged");
+    drop(client);
+    wait_for("the client is gone", 30, || {
+        site.cli(&["disk", "snapshot", "rollback", "web", name, "--confirm", "web"])
+            .status
+            .success()
+            .then_some(())
+    });
+    assert_eq!(site.attach("web").read(0, 4096), Ok(vec![0; 4096]));
+    let after = listed().into_iter().find(|one| one["name"] == name).expect("it stays");
+    assert_eq!((after["schedule"].as_str(), after["pinned"].as_bool()), (Some("hourly"), Some(false)));
+    let events = site.ask(&["events", "--kind", "snapshot.changed"]);
+    assert!(
+        events.contains("is pinned: no schedule deletes it") && events.contains("is pinned no more"),
+        "{events}"
+    );
+    server.stop();
+}
+
+#[test]
 fn a_disk_is_rolled_back_to_a_snapshot_and_to_what_it_held_before() {
     let site = Site::new(&Shape::Two { size_mib: 768 });
     let server = site.start();

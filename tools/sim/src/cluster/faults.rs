@@ -69,6 +69,7 @@ impl World {
         self.change_rules();
         self.change_course();
         self.change_snapshots();
+        self.begin_together();
         if away {
             self.directory.away_until = self.now + self.random.below(4000 * MS);
             self.say(|| "the directory is away".to_owned());

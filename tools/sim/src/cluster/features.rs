@@ -33,6 +33,8 @@ const SNAPSHOTS_OFTEN: u64 = 0x6f66_7465_6e5f_736e;
 /// For which of these one of the disks is a clone.
 const CLONES: u64 = 0xc10e_0000_0000_0050;
 /// See `SCENES`.
+const TOGETHER: u64 = 0x7063_e74e_4000_0001;
+/// See `SCENES`.
 const WATCHERS: u64 = 0x1a57_3042_d500_0000;
 
 /// What a run has beside its plan. None of them by default: a pinned scenario names all that it has, and a feature that is new
@@ -78,6 +80,8 @@ pub struct Features {
     pub snapshots: u64,
     /// Whether one of the disks is a clone of the first snapshot of another, where there are any.
     pub clones: bool,
+    /// Snapshots of all disks at one moment, in the same way; without `snapshots`, nothing.
+    pub together: u64,
 }
 
 /// One of the scenes that a seed may draw (`scenes`).
@@ -101,6 +105,7 @@ pub(crate) struct Streams {
     pub(crate) watchers: Random,
     pub(crate) zeroes: Random,
     pub(crate) snapshots: Random,
+    pub(crate) together: Random,
 }
 
 impl Features {
@@ -128,6 +133,7 @@ impl Features {
         let mut checks = Random::new(seed ^ CHECKS);
         let mut zeroes = Random::new(seed ^ ZEROES);
         let snapshots = Random::new(seed ^ SNAPSHOTS);
+        let mut together = Random::new(seed ^ TOGETHER);
         let mut often = Random::new(seed ^ SNAPSHOTS_OFTEN);
         let features = Features {
             scene,
@@ -148,6 +154,7 @@ impl Features {
             zeroes: zeroes.chance(1, 4),
             snapshots: if often.chance(1, 3) { often.range(500..6000) } else { 0 },
             clones: Random::new(seed ^ CLONES).chance(1, 3),
+            together: if together.chance(1, 2) { together.range(500..4000) } else { 0 },
         };
         let streams = Streams {
             scenes,
@@ -160,6 +167,7 @@ impl Features {
             watchers,
             zeroes,
             snapshots,
+            together,
         };
         (features, streams)
     }
@@ -178,7 +186,7 @@ impl fmt::Display for Features {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Features { scene, stand_ins, double_losses, busy, hangs, deaf, spoils, limits, .. } = *self;
         let Features { watchers, large_copies, parity, folds, checks, disagreements, moving, .. } = *self;
-        let Features { zeroes, snapshots, clones, .. } = *self;
+        let Features { zeroes, snapshots, clones, together, .. } = *self;
         let flags = [
             ("late-joins", scene == Some(Scene::LateJoins)),
             ("shaky-openings", scene == Some(Scene::ShakyOpenings)),
@@ -201,6 +209,7 @@ impl fmt::Display for Features {
             ("limits", limits),
             ("moving", moving),
             ("snapshots", snapshots),
+            ("together", together),
         ];
         let names = flags.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name.to_owned());
         let rates = rates.into_iter().filter(|(_, rate)| *rate > 0);
@@ -243,6 +252,7 @@ impl FromStr for Features {
                 "zeroes" => features.zeroes = true,
                 "clones" => features.clones = true,
                 "snapshots" => features.snapshots = rate()?,
+                "together" => features.together = rate()?,
                 other => return Err(format!("several hosts have no feature `{other}`")),
             }
         }

@@ -85,6 +85,8 @@ pub struct Plan {
     pub snapshots: u64,
     /// Whether the second disk is a clone of the first snapshot of the first one.
     pub clones: bool,
+    /// Snapshots of all disks at one moment.
+    pub together: u64,
     /// Moves between two layouts that turn or pause.
     pub turns: u64,
     /// The other layout that disks move into, and bytes that are moved with one change of a record.
@@ -398,6 +400,7 @@ impl Plan {
         self.snapshots = if self.has_rows() || self.other.is_some() { 0 } else { features.snapshots };
         self.clones = features.clones && self.snapshots > 0;
         self.disks = if self.clones { 2 } else { self.disks };
+        self.together = if self.snapshots > 0 { features.together } else { 0 };
         self.computing = features.busy.then(|| streams.computing.clone());
         self.zeroes = Zeroes::new(features.zeroes.then(|| streams.zeroes.clone()));
     }

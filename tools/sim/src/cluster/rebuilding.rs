@@ -302,6 +302,8 @@ fn disk_record(spec: node::DiskSpec, version: u64, roster: Roster) -> DiskRecord
         name: format!("snapshot-{number}"),
         size: spec.size,
         taken_ns: 0,
+        schedule: None,
+        is_pinned: false,
     };
     let taken = roster.snapshots.taken.iter().map(named).collect();
     DiskRecord {
@@ -322,7 +324,7 @@ fn disk_record(spec: node::DiskSpec, version: u64, roster: Roster) -> DiskRecord
         moving,
         surplus: None,
         follows: None,
-        snapshots: ::cluster::Snapshots { taken, last_asked: None },
+        snapshots: ::cluster::Snapshots { taken, ..Default::default() },
         origin: None,
         clones: Default::default(),
         debts: Vec::new(),

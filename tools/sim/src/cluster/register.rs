@@ -50,6 +50,45 @@ struct Written {
     began: u64,
     /// When it was acknowledged.
     ended: Option<u64>,
+    /// The same in the time that all disks share.
+    moments: (u64, Option<u64>),
+}
+
+/// What a view was read as, block by block, and when that may have stood there.
+type Found<'a> = (&'a Block, &'a Value, Vec<Lasting>);
+
+/// Whether there is one moment between `asked` and `taken` at which each disk read as its view was read.
+///
+/// # Errors
+/// The blocks of the disks that contradict one another at each moment.
+pub(crate) fn at_one_moment(
+    views: &[(&Registers, &BTreeMap<Block, Value>)],
+    asked: u64,
+    taken: u64,
+) -> Result<(), String> {
+    let found: Vec<Vec<Found<'_>>> = views.iter().map(|(registers, view)| registers.moments(view)).collect();
+    let begins = found.iter().flatten().flat_map(|(_, _, spans)| spans.iter().map(|span| span.0));
+    let mut moments: Vec<u64> = begins.filter(|at| (asked..=taken).contains(at)).chain([asked]).collect();
+    moments.sort_unstable();
+    moments.dedup();
+    // What begins and ends within one nanosecond may have come in either order.
+    let fits = |at: u64, spans: &[Lasting]| spans.iter().any(|span| span.0 <= at && at <= span.1);
+    let wrong = |at: u64| {
+        let disks = found.iter().enumerate();
+        disks
+            .flat_map(|(disk, all)| all.iter().map(move |one| (disk, one)))
+            .find(|(_, one)| !fits(at, &one.2))
+    };
+    let mut all = Vec::new();
+    for at in moments {
+        match wrong(at) {
+            None => return Ok(()),
+            Some((disk, (block, value, spans))) => {
+                all.push(format!("not at {at}: block {block} of disk {disk} reads {value:x}, {spans:?}"));
+            }
+        }
+    }
+    Err(format!("at no moment from {asked} to {taken} did all disks read so: {}", all.join("; ")))
 }
 
 /// All blocks of a disk.
@@ -65,6 +104,8 @@ pub struct Registers {
     is_clone: bool,
     /// What was told of these.
     inherited: BTreeMap<Block, Value>,
+    /// The time that all disks share.
+    moment: u64,
     /// Whether a write that was long unanswered may be done again.
     may_repeat: bool,
     /// Times that one was.
@@ -97,6 +138,11 @@ impl Registers {
         self.now = now;
     }
 
+    /// The time that all disks share goes on.
+    pub(crate) fn set_moment(&mut self, moment: u64) {
+        self.moment = moment;
+    }
+
     /// Writes that were done again.
     pub fn repeated(&self) -> u64 {
         self.repeated
@@ -119,7 +165,13 @@ impl Registers {
             Pending { value, began: self.clock, asked_at: self.now, is_seen: false, undecided_since: None };
         self.blocks.entry(block).or_default().pending.push(pending);
         if let Some(history) = &mut self.history {
-            history.entry(block).or_default().push(Written { value, began: self.clock, ended: None });
+            let moments = (self.moment, None);
+            history.entry(block).or_default().push(Written {
+                value,
+                began: self.clock,
+                ended: None,
+                moments,
+            });
         }
     }
 
@@ -131,7 +183,7 @@ impl Registers {
         let ended = state.pending.remove(index.expect("a write that ends began"));
         let written = self.history.as_mut().and_then(|history| history.get_mut(&block));
         if let Some(one) = written.and_then(|all| all.iter_mut().find(|one| one.began == ended.began)) {
-            one.ended = Some(self.clock);
+            (one.ended, one.moments.1) = (Some(self.clock), Some(self.moment));
         }
         if !ended.is_seen {
             // It took effect after what was known when it began; of what became known since, nobody can tell.
@@ -166,13 +218,7 @@ impl Registers {
         let mut allowed: Vec<(Block, Value, Vec<Lasting>)> = Vec::new();
         for (block, value) in found {
             let written = history.get(block).map_or(&[][..], Vec::as_slice);
-            let is_written = written.iter().any(|one| one.value == *value);
-            let inherited = self.inherited.get(block).copied();
-            let value_before = match self.is_clone {
-                true => inherited.unwrap_or(if is_written { 0 } else { *value }),
-                false => 0,
-            };
-            let first = Written { value: value_before, began: 0, ended: Some(0) };
+            let first = self.before(*block, *value, written);
             let same = written.iter().chain([&first]).filter(|one| one.value == *value);
             // From its beginning on, until something is acknowledged that began after its own end.
             let lasts = |one: &Written| {
@@ -212,6 +258,34 @@ impl Registers {
             state.current.iter_mut().filter(|one| **one == (0, 0)).for_each(|one| one.0 = found);
             self.inherited.insert(block, found);
         }
+    }
+
+    /// What a block that reads as `value` had before anybody wrote it. Of a clone that is what it has from its origin, as far as that is known.
+    fn before(&self, block: Block, value: Value, written: &[Written]) -> Written {
+        let is_written = written.iter().any(|one| one.value == value);
+        let inherited = self.inherited.get(&block).copied();
+        let value = match self.is_clone {
+            true => inherited.unwrap_or(if is_written { 0 } else { value }),
+            false => 0,
+        };
+        Written { value, began: 0, ended: Some(0), moments: (0, Some(0)) }
+    }
+
+    /// When what a view was read as may have stood there, in the time that all disks share.
+    fn moments<'a>(&self, found: &'a BTreeMap<Block, Value>) -> Vec<Found<'a>> {
+        let Some(history) = &self.history else { return Vec::new() };
+        let spans = |(block, value): (&'a Block, &'a Value)| {
+            let written = history.get(block).map_or(&[][..], Vec::as_slice);
+            let first = self.before(*block, *value, written);
+            let lasts = |one: &Written| {
+                let after = |other: &&Written| one.ended.is_some_and(|ended| other.began > ended);
+                let until = written.iter().filter(after).filter_map(|other| other.moments.1).min();
+                (one.moments.0, until.unwrap_or(u64::MAX))
+            };
+            let same = written.iter().chain([&first]).filter(|one| one.value == *value);
+            (block, value, same.map(lasts).collect())
+        };
+        found.iter().map(spans).collect()
     }
 
     /// Checks what a read that began at `began` found.
@@ -300,6 +374,28 @@ mod tests {
         registers.check(7, 0, registers.clock()).expect_err("both were acknowledged");
         registers.check(7, 2, registers.clock()).expect("the first may have come before");
         registers.check(7, 1, registers.clock()).expect_err("it is told now that it did");
+    }
+
+    #[test]
+    fn what_two_disks_read_as_was_so_at_one_moment_or_not() {
+        let mut disks = [Registers::default(), Registers::default()];
+        disks.iter_mut().for_each(Registers::remember);
+        // The first disk is written from 10 to 20, the second from 30 to 40.
+        for (disk, (began, ended)) in [(10, 20), (30, 40)].into_iter().enumerate() {
+            disks[disk].set_moment(began);
+            disks[disk].begin(7, 1);
+            disks[disk].set_moment(ended);
+            disks[disk].acknowledge(7, 1);
+        }
+        let check = |values: [Value; 2], is_fair: bool| {
+            let found = values.map(|value| BTreeMap::from([(7, value)]));
+            let views: Vec<_> = disks.iter().zip(&found).collect();
+            assert_eq!(at_one_moment(&views, 5, 50).is_ok(), is_fair, "{values:?}");
+        };
+        check([0, 0], true);
+        check([1, 0], true);
+        check([1, 1], true);
+        check([0, 1], false);
     }
 
     #[test]

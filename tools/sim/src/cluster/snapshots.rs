@@ -64,7 +64,7 @@ impl World {
         let choice = self.snapshots.below(8);
         let is_changed = match choice {
             0 if roster.snapshots.asked.is_some() => {
-                roster.snapshots.asked = None;
+                (roster.snapshots.asked, roster.snapshots.together) = (None, None);
                 roster.snapshots.to_sweep = true;
                 true
             }
@@ -105,7 +105,9 @@ impl World {
                 }
                 Change::Deleted(number) => {
                     guest.check_view(number)?;
-                    guest.views.deleted(number);
+                    self.check_moments(Some((disk, number)))?;
+                    let guest = self.guests.iter_mut().find(|guest| guest.disk == disk);
+                    guest.into_iter().for_each(|guest| guest.views.deleted(number));
                 }
             }
         }
@@ -171,7 +173,8 @@ impl World {
     /// An owner says that a snapshot cannot be taken.
     pub(crate) fn snapshot_not_taken(&mut self, disk: DiskId, why: NotTaken) {
         let is_strange = self.summary.rolled_back + self.summary.rebuilt > 0;
-        if why != NotTaken::NoSpace && !is_strange {
+        let is_fair = matches!(why, NotTaken::NoSpace | NotTaken::NotHeld | NotTaken::Unready);
+        if !is_fair && !is_strange {
             self.fail(format!("a snapshot of {disk:?} is refused: {why}"));
         }
     }
@@ -191,6 +194,7 @@ impl World {
         }
         self.read_views_through_owners()?;
         self.compare_origin()?;
+        self.check_moments(None)?;
         self.guests.iter().try_for_each(|guest| {
             guest.views.numbers().into_iter().try_for_each(|number| guest.check_view(number))
         })?;

@@ -61,6 +61,8 @@ pub struct Summary {
     pub held_back: u64,
     /// Snapshots that were taken.
     pub snapshots: u64,
+    /// Snapshots of all disks at one moment among them.
+    pub together: u64,
     /// The longest that changes waited for one, in nanoseconds.
     pub held_ns: u64,
     /// The longest that a guest's request took while faults came and went, in nanoseconds.
@@ -97,6 +99,7 @@ impl Summary {
         self.rows_mended += other.rows_mended;
         self.repeated += other.repeated;
         self.snapshots += other.snapshots;
+        self.together += other.together;
         self.held_ns = self.held_ns.max(other.held_ns);
         self.longest_ns = self.longest_ns.max(other.longest_ns);
     }
@@ -108,7 +111,7 @@ impl std::fmt::Display for Summary {
             f,
             "{} events, {} requests, {} take-overs, {} changes rolled forward, {} components left ({} hung) and {} joined \
              ({} MiB copied), {} came and {} went, {} stood in, {} places restored (at most {} requests answered before \
-             the lost were back), {} bad sectors, {} ranges repaired, {} directories set back, {} components diverged, {} rows compared and {} mended, {} writes done again, {} snapshots taken (changes waited for {} us at most)",
+             the lost were back), {} bad sectors, {} ranges repaired, {} directories set back, {} components diverged, {} rows compared and {} mended, {} writes done again, {} snapshots taken, {} of all disks (changes waited for {} us at most)",
             self.events,
             self.answered,
             self.take_overs,
@@ -130,6 +133,7 @@ impl std::fmt::Display for Summary {
             self.rows_mended,
             self.repeated,
             self.snapshots,
+            self.together,
             self.held_ns / 1000
         )
     }

@@ -14,6 +14,7 @@ use super::scenes::SceneEvent;
 use super::stand_ins::{StandInEvent, StandIns};
 use super::summary::Summary;
 use super::survivors::Step;
+use super::together::Moments;
 use super::watchers::{LastWord, Watchers};
 use crate::device::joined;
 use base::checksum::crc32c;
@@ -114,6 +115,7 @@ pub(crate) enum Event {
     Rollback(RollbackEvent),
     Survivor(Step),
     Word(LastWord),
+    Together,
     Fault,
     Rules {
         host: usize,
@@ -173,6 +175,8 @@ pub struct World {
     pub(crate) moving: Random,
     /// Where snapshots come from, and who reads them.
     pub(crate) snapshots: Random,
+    /// Snapshots of all disks at one moment.
+    pub(crate) moments: Moments,
     pub(crate) plan: Plan,
     pub(crate) removed: Option<Rule>,
     pub(crate) prefers_local: bool,
@@ -232,7 +236,7 @@ impl World {
         let mut world = World::with_plan(plan, random, removed);
         (world.hangs, world.deafness, world.spoils) = (streams.hangs, streams.deafness, streams.spoils);
         (world.limits, world.moving) = (streams.limits, streams.moving);
-        world.snapshots = streams.snapshots;
+        (world.snapshots, world.moments.random) = (streams.snapshots, streams.together);
         world.row_draws = Random::new(seed ^ ROWS);
         world.watchers = Watchers::new(features.watchers.then_some(streams.watchers));
         if world.plan.snapshots > 0 {
@@ -282,6 +286,7 @@ impl World {
             limits: Random::new(0),
             moving: Random::new(0),
             snapshots: Random::new(0),
+            moments: Moments::default(),
             plan,
             removed,
             prefers_local,
@@ -397,6 +402,9 @@ impl World {
     fn next_event(&mut self) -> Result<(), String> {
         let Pending { at, ticket, event } = self.queue.pop().expect("just seen");
         self.now = self.now.max(at);
+        if self.plan.together > 0 {
+            self.guests.iter_mut().for_each(|guest| guest.registers.set_moment(self.now));
+        }
         self.summary.events += 1;
         self.note("event", ticket);
         if self.summary.events > EVENTS_MAX {
@@ -446,6 +454,7 @@ impl World {
             | Event::Rebuild(_)
             | Event::Rollback(_)
             | Event::Survivor(_)
+            | Event::Together
             | Event::Fault
             | Event::Start { .. }
             | Event::Restart { .. } => None,
@@ -464,12 +473,7 @@ impl World {
                 self.device_done(host, incarnation, group, io, member, ticket, kind);
             }
             Event::Computed(late) => self.computed(&late),
-            Event::Wake { host } => {
-                if self.hosts[host].alarm <= self.now {
-                    self.hosts[host].alarm = u64::MAX; // If it is later, an earlier one came in its place.
-                    self.with_node(host, |_, _, _| {});
-                }
-            }
+            Event::Wake { host } => self.wake(host),
             Event::Connect { from, to, session } => self.connect_arrives(from, to, session),
             Event::Connected { from, to, session, is_there } => {
                 self.with_node(self.index_of(from), |node, now, out| match is_there {
@@ -515,11 +519,19 @@ impl World {
             Event::Rebuild(event) => self.rebuild_event(event),
             Event::Rollback(event) => self.rollback_event(event),
             Event::Survivor(step) => self.survivor_event(step),
+            Event::Together => self.together_event(),
             Event::Fault => self.fault_turn(),
             Event::Rules { host, disk } => self.learn_rules(host, disk),
             Event::Word(word) => self.word_arrives(word),
             Event::Restart { host } => self.restart_guests(host),
             Event::Start { host } => self.start(host),
+        }
+    }
+
+    fn wake(&mut self, host: usize) {
+        if self.hosts[host].alarm <= self.now {
+            self.hosts[host].alarm = u64::MAX; // If it is later, an earlier one came in its place.
+            self.with_node(host, |_, _, _| {});
         }
     }
 

@@ -1,6 +1,7 @@
 //! Snapshots of a disk in its record.
 
 use super::*;
+use replication::Together;
 
 /// The disk with a snapshot of that name, which all active components have but those that lack it.
 fn with_snapshot(disk: &DiskRecord, name: &str, without: &[u64]) -> DiskRecord {
@@ -28,7 +29,14 @@ fn a_snapshot_has_the_name_that_was_asked_for_and_goes_by_it() {
     let cancelled = asked.cancel_snapshot().expect("one is asked for").record;
     assert_eq!(no_snapshot(cancelled.cancel_snapshot()), NoSnapshot::NotAsked);
     let disk = with_snapshot(&cancelled, "tuesday", &[]);
-    let taken = Snapshot { number: 2, name: "tuesday".to_owned(), size: GIB, taken_ns: 77 };
+    let taken = Snapshot {
+        number: 2,
+        name: "tuesday".to_owned(),
+        size: GIB,
+        taken_ns: 77,
+        schedule: None,
+        is_pinned: false,
+    };
     assert_eq!(disk.snapshots.taken, [taken], "the number of the one that was cancelled is not given again");
     assert_eq!(no_snapshot(disk.ask_snapshot("tuesday")), NoSnapshot::Taken("tuesday".to_owned()));
     assert_eq!(no_snapshot(disk.delete_snapshot("monday")), NoSnapshot::Unknown("monday".to_owned()));
@@ -47,6 +55,31 @@ fn a_disk_has_no_more_snapshots_than_it_can_and_none_with_parity() {
     assert_eq!(no_snapshot(disk.ask_snapshot("more")), NoSnapshot::TooMany);
     let rows = made(&cluster(3, 1), "default,method=parity", GIB);
     assert_eq!(no_snapshot(rows.ask_snapshot("one")), NoSnapshot::Parity);
+}
+
+#[test]
+fn of_several_disks_a_snapshot_is_there_once_its_owner_has_held_and_taken_it() {
+    let disk = made(&cluster(2, 1), "default,stripes=1", GIB);
+    let asked = disk.ask_together("monday").expect("it can have one").record;
+    let said = |disk: &DiskRecord, said| {
+        let mut roster = disk.roster.clone();
+        roster.snapshots.together = Some(said);
+        disk.with_roster(&roster, 7).expect("its owner says so").record
+    };
+    let refused =
+        |result: Result<Transition, Objection>| assert_eq!(no_snapshot(result), NoSnapshot::NotAsked);
+    refused(asked.mark_together(1));
+    refused(asked.finish_together(1, 77));
+    let held = said(&asked, Together::Held);
+    refused(held.mark_together(2));
+    refused(held.finish_together(1, 77));
+    let marked = said(&held.mark_together(1).expect("it holds").record, Together::Marked);
+    let taken = marked.finish_together(1, 77).expect("it is taken").record;
+    let names: Vec<&str> = taken.snapshots.taken.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!((names, taken.roster.snapshots.together), (vec!["monday"], None));
+    let cancelled = marked.cancel_snapshot().expect("it is asked for").record;
+    assert_eq!((cancelled.roster.snapshots.together, cancelled.roster.snapshots.to_sweep), (None, true));
+    refused(cancelled.finish_together(1, 77));
 }
 
 #[test]

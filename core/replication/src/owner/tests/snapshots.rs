@@ -1,7 +1,7 @@
 //! Snapshots of the disk, as its owner takes them.
 
 use super::*;
-use crate::snapshots::NotTaken;
+use crate::snapshots::{NotTaken, Together};
 
 impl Bench {
     /// Somebody changes what the record says of snapshots.
@@ -182,4 +182,213 @@ fn without_its_rule_a_view_is_read_from_who_lacks_it() {
         });
         assert_eq!(bench.count(2, "view") > 0, is_read, "{removed:?}");
     }
+}
+
+/// Two disks that are to have a snapshot at one moment, each with an owner.
+struct Two {
+    disks: [Bench; 2],
+}
+
+impl Two {
+    fn new(removed: Option<Rule>) -> Two {
+        Two { disks: [Bench::serving(pair(), removed), Bench::serving(pair(), removed)] }
+    }
+
+    fn ask(&mut self, disk: usize) {
+        self.disks[disk].change_snapshots(|snapshots| assert!(snapshots.ask_together()));
+    }
+
+    fn said(&self, disk: usize) -> Option<Together> {
+        self.disks[disk].owner.record().1.snapshots.together
+    }
+
+    /// The coordinator: once both owners say that they hold, both are to take it.
+    fn mark(&mut self) {
+        let holds = |said: Option<Together>| said.is_some_and(|said| said != Together::Hold);
+        if holds(self.said(0)) && holds(self.said(1)) {
+            (0..2).for_each(|disk| self.mark_held(disk));
+        }
+    }
+
+    /// One that holds is to take it.
+    fn mark_held(&mut self, disk: usize) {
+        self.disks[disk].change_snapshots(|snapshots| {
+            if snapshots.together == Some(Together::Held) {
+                snapshots.together = Some(Together::Mark);
+            }
+        });
+    }
+
+    /// Whether the snapshot of each disk came behind its write.
+    fn has_write(&self) -> [bool; 2] {
+        [0, 1].map(|disk| {
+            let asked = &self.disks[disk].asked[&ComponentId(1)];
+            let at = |what: &str| asked.iter().position(|one| *one == what);
+            at("write").is_some_and(|write| at("snapshot").is_none_or(|snapshot| write < snapshot))
+        })
+    }
+}
+
+#[test]
+fn of_several_disks_none_goes_on_before_all_hold() {
+    let mut two = Two::new(None);
+    two.ask(0);
+    assert_eq!((two.said(0), two.disks[0].count(1, "snapshot")), (Some(Together::Held), 0));
+    two.disks[0].write(1);
+    assert_eq!(two.disks[0].done, [], "changes wait for the other disk");
+    two.disks[1].silent.insert(node(2));
+    two.disks[1].write(1);
+    two.ask(1);
+    assert_eq!(two.said(1), Some(Together::Hold), "a write is under way");
+    two.mark();
+    assert_eq!(two.disks[0].done, []);
+    two.disks[1].silent.clear();
+    two.disks[1].answer_late();
+    assert_eq!(two.said(1), Some(Together::Held));
+    two.mark();
+    assert_eq!((two.said(0), two.said(1)), (Some(Together::Marked), Some(Together::Marked)));
+    assert_eq!((two.has_write(), two.disks[0].done.clone()), ([false, true], vec![(Token(1), true)]));
+    for bench in &mut two.disks {
+        assert_eq!((bench.has(1), bench.has(2), bench.taken()), (vec![1], vec![1], vec![]));
+        bench.wait(limits::RETRY);
+        assert_eq!(bench.has(1), [1], "what waits for others is not swept");
+        let before = bench.done.len();
+        bench.view(9, 1);
+        assert_eq!(
+            bench.done[before..],
+            [(Token(9), true)],
+            "the record may name it before its owner hears so"
+        );
+        bench.change_snapshots(|snapshots| {
+            snapshots.taken.extend(snapshots.asked.take());
+            snapshots.together = None;
+        });
+        bench.wait(limits::RETRY);
+        assert_eq!((bench.has(1), bench.has(2), bench.taken()), (vec![1], vec![1], vec![1]));
+    }
+}
+
+#[test]
+fn an_owner_that_has_waited_for_others_for_too_long_goes_on_and_takes_nothing() {
+    let mut two = Two::new(None);
+    two.ask(0);
+    two.disks[0].write(1);
+    let late = two.disks[0].owner.record().1.snapshots.clone();
+    two.disks[0].pass(limits::SNAPSHOT_HOLD_MAX + limits::LOOK_PERIOD);
+    assert_eq!(two.disks[0].done, [(Token(1), true)], "guests wait for a second at most");
+    let said = two.disks[0].owner.record().1.snapshots.clone();
+    assert_eq!((said.asked, said.together, said.not_taken), (None, None, Some(NotTaken::NotHeld)));
+    // The word of the coordinator comes too late: a write has happened meanwhile.
+    two.disks[0].change_snapshots(|snapshots| {
+        *snapshots = crate::Snapshots { together: Some(Together::Mark), ..late }
+    });
+    two.disks[0].pass(4 * limits::SNAPSHOT_HOLD_MAX + limits::RETRY);
+    assert_eq!((two.disks[0].count(1, "snapshot"), two.disks[0].taken()), (0, vec![]));
+    assert_eq!(two.disks[0].owner.record().1.snapshots.asked, None);
+}
+
+/// Two owners rested in turn after attempts for which both had waited in vain, and each kept the other waiting for the next one.
+#[test]
+fn who_has_waited_in_vain_is_ready_for_the_next_attempt() {
+    let mut two = Two::new(None);
+    for disk in [0, 1, 0] {
+        two.ask(disk);
+        two.disks[disk].pass(limits::SNAPSHOT_HOLD_MAX + limits::LOOK_PERIOD);
+        assert_eq!(two.disks[disk].owner.record().1.snapshots.not_taken, Some(NotTaken::NotHeld));
+    }
+    two.ask(0);
+    two.ask(1);
+    two.mark();
+    assert_eq!((two.said(0), two.said(1)), (Some(Together::Marked), Some(Together::Marked)));
+}
+
+#[test]
+fn an_owner_that_begins_in_the_middle_of_one_of_several_disks_takes_nothing() {
+    for (said, is_kept) in
+        [(Together::Hold, false), (Together::Held, false), (Together::Mark, false), (Together::Marked, true)]
+    {
+        let mut bench = Bench::claiming(pair(), None);
+        bench.snapshots.entry(ComponentId(1)).or_default().insert(1);
+        let mut roster = bench.owner.record().1.clone();
+        assert!(roster.snapshots.ask_together());
+        roster.snapshots.together = Some(said);
+        let me = OwnedBy { node: node(1), incarnation: 1 };
+        bench.version += 1;
+        let claimed = Roster { epoch: 1, owner: Some(me), ..roster };
+        bench.step(Input::Committed(Committed::Conflict { version: bench.version, roster: claimed }));
+        bench.wait(limits::LOOK_PERIOD);
+        let now = &bench.owner.record().1.snapshots;
+        let expected = if is_kept { (Some(1), None) } else { (None, Some(NotTaken::Unready)) };
+        assert_eq!((now.asked, now.not_taken), expected, "{said:?}");
+        assert_eq!(bench.count(1, "snapshot"), 0);
+        bench.wait(limits::RETRY);
+        let left: &[u32] = if is_kept { &[1] } else { &[] };
+        assert_eq!(
+            bench.has(1),
+            left,
+            "{said:?}: others decide about what all disks have, and nothing else stays"
+        );
+    }
+}
+
+#[test]
+fn a_component_that_cannot_take_it_ends_the_attempt_of_its_disk() {
+    let mut two = Two::new(None);
+    two.disks[1].full.insert(ComponentId(2));
+    two.ask(0);
+    two.ask(1);
+    two.mark();
+    let said = two.disks[1].owner.record().1.snapshots.clone();
+    assert_eq!((said.asked, said.together, said.not_taken), (None, None, Some(NotTaken::Refused)));
+    assert_eq!(two.said(0), Some(Together::Marked));
+    two.disks[0].change_snapshots(|snapshots| {
+        (snapshots.asked, snapshots.together, snapshots.to_sweep) = (None, None, true);
+    });
+    for bench in &mut two.disks {
+        bench.full.clear();
+        bench.wait(limits::RETRY);
+        assert_eq!((bench.has(1), bench.has(2)), (vec![], vec![]), "nothing is left behind");
+        bench.write(1);
+        assert_eq!(bench.done, [(Token(1), true)]);
+    }
+}
+
+/// A client writes the first disk, and then the second. A snapshot with the second write has the first one.
+#[test]
+#[cfg(feature = "mutants")]
+fn without_its_rules_a_snapshot_of_several_disks_has_a_later_write_and_lacks_an_earlier_one() {
+    let early = |removed: Option<Rule>| {
+        let mut two = Two::new(removed);
+        two.ask(0);
+        two.disks[0].write(1);
+        if two.disks[0].done == [(Token(1), true)] {
+            two.disks[1].write(1);
+        }
+        two.ask(1);
+        two.mark();
+        two.has_write()
+    };
+    assert_eq!(early(None), [false, false]);
+    assert_eq!(early(Some(Rule::HoldTogether)), [false, true]);
+
+    // The second owner has let go before it hears that it is to mark.
+    let late = |removed: Option<Rule>| {
+        let mut two = Two::new(removed);
+        two.ask(1);
+        two.disks[1].pass(limits::SNAPSHOT_HOLD_MAX - 2 * limits::LOOK_PERIOD);
+        two.ask(0);
+        let held = two.disks[1].owner.record().1.snapshots.clone();
+        two.disks[1].pass(4 * limits::LOOK_PERIOD);
+        two.disks[0].write(1);
+        two.mark_held(0);
+        two.disks[1].write(1);
+        two.disks[1].change_snapshots(|snapshots| {
+            *snapshots = crate::Snapshots { together: Some(Together::Mark), ..held }
+        });
+        two.disks[1].pass(4 * limits::SNAPSHOT_HOLD_MAX + limits::RETRY);
+        let is_taken = |bench: &Bench| bench.count(1, "snapshot") > 0;
+        ([0, 1].map(|disk| is_taken(&two.disks[disk])), two.has_write())
+    };
+    assert_eq!(late(None), ([true, false], [false, true]), "the second disk has none, and the attempt ends");
+    assert_eq!(late(Some(Rule::MarkInOneHold)), ([true, true], [false, true]));
 }

@@ -305,7 +305,7 @@ impl StoredDisk {
     fn disk(self, version: u64) -> Result<ClusterDisk, String> {
         let record = EngineRecord::try_from(self.record)?;
         let ids = self.gone.iter().map(|id| parsed(id));
-        let (numbers, snapshots) = self.snapshots.map(StoredSnapshots::told).unwrap_or_default();
+        let (numbers, snapshots) = self.snapshots.map(StoredSnapshots::told).transpose()?.unwrap_or_default();
         Ok(ClusterDisk {
             record: DiskRecord {
                 version,

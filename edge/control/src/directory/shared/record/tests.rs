@@ -10,6 +10,7 @@ use base::units::GIB;
 use base::{ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, NodeId, WriteId};
 use layout::{Component, Layout};
 use placement::{Debt, Policy};
+use replication::Together;
 use replication::{Member, OwnedBy, Role, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -324,8 +325,30 @@ fn snapshots_are_read_as_they_were_written() {
     roster.members[1].lacks.add(1);
     disk.record = record.with_roster(&roster, 1_700_000_000_000_000_000).expect("it is taken").record;
     disk.record.version = 9;
-    let found = ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9));
-    assert_eq!(found, Ok(disk));
+    let read = |disk: &ClusterDisk| ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9));
+    assert_eq!(read(&disk), Ok(disk.clone()));
+    // With a schedule: one is asked for, one was taken, one is pinned.
+    let text = disk.change(8).expect("plain text").value.expect("it is set").to_string();
+    assert!(!["asked_for", "served", "schedule", "pinned"].iter().any(|new| text.contains(new)), "{text}");
+    disk.record.policy.set("snapshots", "every 15m keep 8, daily keep 7").expect("a schedule");
+    let every = placement::Every::minutes(15).expect("it divides a day");
+    disk.record.snapshots.taken[0].schedule = Some(every);
+    disk.record.snapshots.taken[0].is_pinned = true;
+    disk.record.snapshots.served.insert(every, 1_795_935_600);
+    let now = 1_795_936_500;
+    disk.record =
+        disk.record.ask_scheduled("daily-2026-11-29T07-15Z", placement::Every::Day, now).expect("due").record;
+    disk.record.version = 9;
+    assert!(disk.record.snapshots.asked_for.is_some());
+    assert_eq!(read(&disk), Ok(disk.clone()));
+    for said in [Together::Hold, Together::Held, Together::Mark, Together::Marked] {
+        disk.record.roster.snapshots.together = Some(said);
+        assert_eq!(read(&disk), Ok(disk.clone()));
+    }
+    let mut odd = stored(disk.change(8).expect("plain text"), 9);
+    odd.value["snapshots"]["taken"][0]["schedule"] = serde_json::json!("every-7m");
+    let why = ClusterDisk::read(&odd).expect_err("no such schedule");
+    assert!(why.contains("`every-7m` is no schedule"), "{why}");
 }
 
 #[test]
