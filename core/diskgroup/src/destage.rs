@@ -1,6 +1,7 @@
 //! The state of destaging: the round under way, the extents that it moves, and how much may be in flight.
 
 use crate::format::batch::ExtentLocation;
+use crate::format::map::Form;
 use crate::index::{Index, IndexEntry, Newest};
 use crate::limits;
 use crate::log::{BatchStart, Log};
@@ -96,6 +97,10 @@ pub(crate) struct Item {
     pub(crate) data: Option<Buffer>,
     /// The unit (512 bytes) of the device to which its data go; 0 until that is chosen.
     pub(crate) unit: u64,
+    /// What its slot begins with, if it is compressed.
+    pub(crate) packed: Option<Box<[u8]>>,
+    /// How it is stored.
+    pub(crate) form: Form,
 }
 
 impl Item {
@@ -168,6 +173,10 @@ pub(crate) struct Begun {
 struct Moving {
     begun: Begun,
     items: Vec<Item>,
+    /// Frames with compressed blocks of it, by their units.
+    frames: Vec<(u64, Buffer)>,
+    /// Whether its blocks were compressed, or tried.
+    was_compressed: bool,
     /// Device requests under way.
     outstanding: usize,
     bytes: u64,
@@ -413,7 +422,8 @@ impl Destaging {
         self.bytes_in_flight += bytes;
         let moving = &mut self.moves[key as usize].moving;
         assert!(moving.is_none(), "an extent is moved once in a visit");
-        *moving = Some(Moving { begun, items, outstanding: reads, bytes });
+        let (frames, was_compressed) = (Vec::new(), false);
+        *moving = Some(Moving { begun, items, frames, was_compressed, outstanding: reads, bytes });
     }
 
     /// A read of the log brought blocks. Gives back those that are damaged, and whether it was the last read.
@@ -452,24 +462,38 @@ impl Destaging {
     pub(crate) fn begin_writes(&mut self, key: u32) -> Vec<RestRun> {
         let moving = self.moves[key as usize].moving();
         let mut runs: Vec<RestRun> = Vec::new();
-        for item in &moving.items {
-            let Some(data) = &item.data else { continue };
+        let plain = moving.items.iter().filter(|item| item.packed.is_none());
+        let plain = plain.filter_map(|item| Some((item.unit, item.data.as_ref()?)));
+        for (unit, data) in plain.chain(moving.frames.iter().map(|(unit, data)| (*unit, data))) {
             match runs.last_mut() {
-                Some(run) if run.unit + run.count * UNITS_PER_BLOCK == item.unit => {
+                Some(run) if run.unit + run.count * UNITS_PER_BLOCK == unit => {
                     run.count += 1;
                     if !run.buffers.last_mut().is_some_and(|last| last.try_join(data)) {
                         run.buffers.push(data.clone());
                     }
                 }
-                Some(_) | None => runs.push(RestRun {
-                    unit: item.unit,
-                    count: 1,
-                    buffers: smallvec::smallvec![data.clone()],
-                }),
+                Some(_) | None => {
+                    runs.push(RestRun { unit, count: 1, buffers: smallvec::smallvec![data.clone()] })
+                }
             }
         }
         moving.outstanding = runs.len();
         runs
+    }
+
+    /// Whether the blocks of a visit, which are all read, were compressed, or tried; from now on they count as such.
+    pub(crate) fn begin_compressing(&mut self, key: u32) -> bool {
+        std::mem::replace(&mut self.moves[key as usize].moving().was_compressed, true)
+    }
+
+    /// Frames with compressed blocks of a visit, by their units, are to be written.
+    pub(crate) fn put_frames(&mut self, key: u32, frames: Vec<(u64, Buffer)>) {
+        self.moves[key as usize].moving().frames = frames;
+    }
+
+    /// Whether any visit to a device is under way.
+    pub(crate) fn visits(&self, member: u8) -> bool {
+        self.moves.iter().any(|(_, one)| one.due.member() == member)
     }
 
     /// A write of an extent ended. Says whether it was the last one.
@@ -556,6 +580,8 @@ fn item(entry: &IndexEntry) -> Item {
         checksum: (entry.newest == Newest::Data).then_some(entry.checksum),
         data: None,
         unit: 0,
+        packed: None,
+        form: Form::PLAIN,
     }
 }
 

@@ -65,6 +65,7 @@ impl World {
             promised: 0,
             watermark: WriteId::default(),
             is_deleting: false,
+            compression: diskgroup::format::page::Compression::Off,
             disk_label: vec![number as u8; 20],
         };
         let component = Component { id: record.id, member, parts, key: None, is_deleting: false };

@@ -809,6 +809,7 @@ mod tests {
             promised: 3,
             watermark: WriteId { epoch: 2, sequence: 7 },
             is_deleting: false,
+            compression: crate::format::page::Compression::Zstd,
             disk_label: b"disk".to_vec(),
         };
         let origin = Origin::Guest(RequestTag(0x5afe));

@@ -242,7 +242,7 @@ impl Group {
         if is_void {
             return self.accept_trim(change, held.blocks(), out);
         }
-        if self.is_unplaced(key, part) {
+        if self.components[key].lineage.has_living() || self.is_mapped(key, part) {
             // What is held settles in an extent of the part, which a part that snapshots see does not have.
             fail(&held.into_work(change, ends), GroupError::SnapshotRefused, out);
             return None;

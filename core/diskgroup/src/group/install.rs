@@ -213,7 +213,11 @@ impl Group {
             record.promised = record.promised.max(before.promised);
             record.watermark = record.watermark.max(before.watermark);
             let is_deleting = record.is_deleting;
+            let is_open = matches!(self.phase, Phase::Open);
             self.with_reservation(key, |component| {
+                if !is_open {
+                    component.compression_asked = record.compression;
+                }
                 component.record = record;
                 component.is_stable = true;
             });

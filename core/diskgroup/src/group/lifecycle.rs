@@ -3,8 +3,9 @@
 use super::{Group, Phase};
 use crate::checkpoint::DeletionCheckpoint;
 use crate::component::{Component, Stability};
+use crate::format::FORMAT_PLAIN;
 use crate::format::batch::{ExtentLocation, Origin, Record};
-use crate::format::page::ComponentRecord;
+use crate::format::page::{ComponentRecord, Compression};
 use crate::io::{ComponentKey, GroupError, Op, Output};
 use crate::part_map::Placement;
 use crate::rules::Rule;
@@ -117,6 +118,9 @@ impl Group {
         let Some(slot) = slot.filter(|_| self.components.key_of(record.id).is_none()) else {
             return out.push(refuse(GroupError::NoSlot));
         };
+        if record.compression != Compression::Off && self.log.format() == FORMAT_PLAIN {
+            return out.push(refuse(GroupError::NotConverted));
+        }
         if record.reservation.div_ceil(EXTENT_SIZE) > member.space.unreserved() {
             return out.push(refuse(GroupError::NoSpace));
         }
@@ -145,6 +149,7 @@ impl Group {
             return out.push(Output::Done { op, result: Err(GroupError::NoSpace) });
         }
         let (member, slot) = (current.member, current.slot);
+        let record = ComponentRecord { compression: current.compression_asked, ..record };
         self.submit_record(Some(op), Record::Component { member, slot, record });
     }
 
@@ -154,7 +159,29 @@ impl Group {
         }
         let current = &self.components[component.0];
         assert!(epoch > current.record.promised, "promised epochs grow");
-        let record = ComponentRecord { promised: epoch, ..current.record.clone() };
+        let compression = current.compression_asked;
+        let record = ComponentRecord { promised: epoch, compression, ..current.record.clone() };
+        let (member, slot) = (current.member, current.slot);
+        self.submit_record(Some(op), Record::Component { member, slot, record });
+    }
+
+    /// How blocks of a component are stored that are destaged from now on.
+    pub(super) fn compress(
+        &mut self,
+        op: Op,
+        component: ComponentKey,
+        compression: Compression,
+        out: &mut Vec<Output>,
+    ) {
+        if let Err(error) = self.check_stays(component) {
+            return out.push(Output::Done { op, result: Err(error) });
+        }
+        if compression != Compression::Off && self.log.format() == FORMAT_PLAIN {
+            return out.push(Output::Done { op, result: Err(GroupError::NotConverted) });
+        }
+        let current = &mut self.components[component.0];
+        current.compression_asked = compression;
+        let record = ComponentRecord { compression, ..current.record.clone() };
         let (member, slot) = (current.member, current.slot);
         self.submit_record(Some(op), Record::Component { member, slot, record });
     }
@@ -245,7 +272,8 @@ impl Group {
         for page in self.components[key].lineage.take_pages() {
             self.members[member].table.give_page_back(page);
         }
-        let had_pages = self.components[key].lineage.last_number() > 0;
+        let component = &self.components[key];
+        let had_pages = component.had_pages || component.lineage.last_number() > 0;
         match self.deletion_checkpoint {
             DeletionCheckpoint::None if had_pages => {
                 self.deletion_checkpoint = DeletionCheckpoint::Wanted;
