@@ -175,6 +175,8 @@ struct Moving {
     items: Vec<Item>,
     /// Frames with compressed blocks of it, by their units.
     frames: Vec<(u64, Buffer)>,
+    /// Frames that were promised to its blocks and that they, compressed, do not need.
+    spare: u64,
     /// Whether its blocks were compressed, or tried.
     was_compressed: bool,
     /// Device requests under way.
@@ -202,6 +204,8 @@ pub(crate) struct Visited {
     pub(crate) pinned: SmallVec<[u32; 2]>,
     /// Whether it had its blocks on their way.
     pub(crate) was_begun: bool,
+    /// Frames that were promised to its blocks and that they, compressed, did not need.
+    pub(crate) spare: u64,
 }
 
 impl Destage {
@@ -422,8 +426,8 @@ impl Destaging {
         self.bytes_in_flight += bytes;
         let moving = &mut self.moves[key as usize].moving;
         assert!(moving.is_none(), "an extent is moved once in a visit");
-        let (frames, was_compressed) = (Vec::new(), false);
-        *moving = Some(Moving { begun, items, frames, was_compressed, outstanding: reads, bytes });
+        let (frames, spare, was_compressed) = (Vec::new(), 0, false);
+        *moving = Some(Moving { begun, items, frames, spare, was_compressed, outstanding: reads, bytes });
     }
 
     /// A read of the log brought blocks. Gives back those that are damaged, and whether it was the last read.
@@ -486,9 +490,10 @@ impl Destaging {
         std::mem::replace(&mut self.moves[key as usize].moving().was_compressed, true)
     }
 
-    /// Frames with compressed blocks of a visit, by their units, are to be written.
-    pub(crate) fn put_frames(&mut self, key: u32, frames: Vec<(u64, Buffer)>) {
-        self.moves[key as usize].moving().frames = frames;
+    /// Frames with compressed blocks of a visit, by their units, are to be written, and so many frames less are needed than were promised.
+    pub(crate) fn put_frames(&mut self, key: u32, frames: Vec<(u64, Buffer)>, spare: u64) {
+        let moving = self.moves[key as usize].moving();
+        (moving.frames, moving.spare) = (frames, spare);
     }
 
     /// Whether any visit to a device is under way.
@@ -512,13 +517,13 @@ impl Destaging {
     pub(crate) fn end(&mut self, key: u32) -> Visited {
         let Destage { due, dirty, moving, .. } = self.moves.remove(key as usize);
         let was_begun = moving.is_some();
-        let (bytes, pinned) =
-            moving.map_or((0, SmallVec::new()), |moving| (moving.bytes, moving.begun.pinned));
+        let (bytes, spare, pinned) = moving
+            .map_or((0, 0, SmallVec::new()), |moving| (moving.bytes, moving.spare, moving.begun.pinned));
         self.bytes_in_flight -= bytes;
         let round = self.round.as_mut().expect("a round lasts until its last extent is done");
         round.active -= 1;
         round.bytes += bytes;
-        Visited { due, dirty, pinned, was_begun }
+        Visited { due, dirty, pinned, was_begun, spare }
     }
 
     /// The boundary of a round that has visited all its extents.

@@ -296,7 +296,10 @@ impl Group {
             }
             Input::Create { op, device, record } => self.create(op, device, record, out),
             Input::Update { op, component, record } => self.update(op, component, record, out),
-            Input::Compress { op, component, compression } => self.compress(op, component, compression, out),
+            Input::Compress { op, component, compression } => {
+                let target = Target { op, component: component.0, part: 0 };
+                self.submit(Work::Compress { target, compression }, out);
+            }
             Input::Delete { op, component } => self.delete(op, component, out),
             Input::DeviceDone { io, result } => self.device_done(io, result, out),
             Input::Computed { id, computed } => self.computed(id, &computed, out),

@@ -131,6 +131,13 @@ pub(crate) struct Pools {
     freed: Vec<Slot>,
     /// What was freed before the checkpoint under way began: its pages do not name it.
     releasing: Vec<Slot>,
+    /// Frames that were promised to blocks of visits under way and that these, compressed, did not need.
+    spare: u64,
+    /// The same of visits that have ended since the checkpoint under way began, or the last one, if none is: after a crash these frames are
+    /// promised again, so nobody else may have them.
+    spared: u64,
+    /// The same of visits that had ended before the checkpoint under way began.
+    settling: u64,
     /// Whether a frame is free once any of its slots is: never, but where the simulator removes that rule.
     pub(crate) frees_shared_early: bool,
 }
@@ -143,7 +150,7 @@ impl Pools {
 
     /// Extents that so many promised frames and pages may need, where chunks have so many free pages.
     pub(crate) fn extents_wanted(&self, (frames, pages): (u64, u64), free_pages: u32) -> u32 {
-        let frames = frames.saturating_sub(self.free);
+        let frames = (frames + self.withheld()).saturating_sub(self.free);
         let pages = pages.saturating_sub(u64::from(free_pages));
         let per_chunk = u64::from(crate::format::page::PAGES_PER_CHUNK);
         (frames.div_ceil(BLOCKS_PER_EXTENT as u64) + pages.div_ceil(per_chunk)) as u32
@@ -234,16 +241,35 @@ impl Pools {
     pub(crate) fn checkpoint_begun(&mut self) {
         assert!(self.releasing.is_empty(), "one checkpoint is under way at a time");
         self.releasing = std::mem::take(&mut self.freed);
+        self.settling = std::mem::take(&mut self.spared);
     }
 
     /// That checkpoint has ended.
     pub(crate) fn checkpoint_ended(&mut self) {
+        self.settling = 0;
         std::mem::take(&mut self.releasing).into_iter().for_each(|slot| self.release(slot));
+    }
+
+    /// Frames that nobody may have before the next checkpoint.
+    fn withheld(&self) -> u64 {
+        self.spare + self.spared + self.settling
+    }
+
+    /// A visit has taken so many frames less than were promised to its blocks.
+    pub(crate) fn spare(&mut self, frames: u64) {
+        self.spare += frames;
+    }
+
+    /// That visit has ended.
+    pub(crate) fn visit_ended(&mut self, frames: u64) {
+        self.spare -= frames;
+        self.spared += frames;
     }
 
     /// Pools with no used frame cease to be pools, as long as `promised` frames are free without them. Gives their extents.
     pub(crate) fn dissolve(&mut self, promised: u64) -> Vec<u32> {
         let mut extents = Vec::new();
+        let promised = promised + self.withheld();
         while self.free >= promised + BLOCKS_PER_EXTENT as u64
             && let Some(extent) = self.empty.pop_first()
         {
@@ -257,7 +283,7 @@ impl Pools {
 
     /// Whether frames become free by a checkpoint.
     pub(crate) fn wants_checkpoint(&self) -> bool {
-        !self.freed.is_empty()
+        !self.freed.is_empty() || self.spared > 0
     }
 
     fn release(&mut self, Slot { frame, units }: Slot) {
@@ -373,6 +399,26 @@ mod tests {
         assert!(pools.dissolve(1).is_empty(), "one of its frames is promised");
         assert_eq!(pools.dissolve(0), [3]);
         assert!(!pools.contains(3) && pools.extents_wanted((1, 0), 0) == 1);
+    }
+
+    #[test]
+    fn frames_that_compressed_blocks_did_not_need_are_nobodys_before_a_checkpoint_that_has_these_blocks() {
+        let mut pools = Pools::default();
+        pools.add(1);
+        pools.take(10);
+        assert_eq!(pools.extents_wanted((246, 0), 0), 0);
+        pools.spare(30);
+        assert_eq!(pools.extents_wanted((216, 0), 0), 0);
+        assert_eq!(pools.extents_wanted((217, 0), 0), 1);
+        pools.checkpoint_begun();
+        pools.visit_ended(30);
+        pools.checkpoint_ended();
+        assert_eq!(pools.extents_wanted((217, 0), 0), 1, "its pages do not have the blocks");
+        assert!(pools.wants_checkpoint());
+        pools.checkpoint_begun();
+        assert_eq!(pools.extents_wanted((217, 0), 0), 1);
+        pools.checkpoint_ended();
+        assert_eq!(pools.extents_wanted((246, 0), 0), 0);
     }
 
     #[test]

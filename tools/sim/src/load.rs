@@ -68,7 +68,9 @@ impl World {
             compression: diskgroup::format::page::Compression::Off,
             disk_label: vec![number as u8; 20],
         };
-        let component = Component { id: record.id, member, parts, key: None, is_deleting: false };
+        let compressions = vec![record.compression];
+        let component =
+            Component { id: record.id, member, parts, compressions, key: None, is_deleting: false };
         self.components.insert(number, component);
         let device = self.superblocks[member as usize].device;
         self.submit(Operation::Create { component: number }, |op| Input::Create { op, device, record });
@@ -124,6 +126,7 @@ impl World {
         let bytes = buffer.bytes_mut();
         let mut values: Vec<Value> = (0..count).map(|_| self.random.bits() >> 16 | 1).collect();
         self.zeroes.mix_in(&mut values);
+        self.compressing.mix_in(&mut values);
         for (index, value) in (0..count).zip(values) {
             let at = index as usize * BLOCK_SIZE as usize;
             fill(value, &mut bytes[at..at + BLOCK_SIZE as usize]);
@@ -186,8 +189,10 @@ impl World {
         let group = self.group.as_mut().expect("a group is open");
         let settle = Input::Settle { op: None, component, watermark, from_epoch };
         group.step(Instant(self.now), settle, &mut out);
-        // One whose device has died hears nothing.
-        if group.watermark(component) >= watermark {
+        let may_be_told = group.watermark(component) >= watermark;
+        // One whose device has died hears nothing, and one whose page was lost is known by later records alone.
+        if may_be_told && !self.may_lose_pages() {
+            let group = self.group.as_ref().expect("a group is open");
             let told = self.ledger.check_told(self.components[&number].id, &group.decided_lately(component));
             told.unwrap_or_else(|why| self.fail(why));
         }
@@ -233,6 +238,7 @@ impl World {
             Operation::Create { component } | Operation::Delete { component } => *component == number,
             Operation::Holding(holding) => holding.component() == number,
             Operation::OnSnapshot(operation, _) => operation.component() == number,
+            Operation::Compress { component, .. } => *component == number,
         });
         if is_used {
             return;

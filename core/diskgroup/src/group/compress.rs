@@ -3,17 +3,50 @@
 
 use super::Group;
 use crate::compute::{Computation, ComputeId, Task};
+use crate::format::FORMAT_PLAIN;
+use crate::format::batch::Record;
 use crate::format::map::{Algorithm, Form};
+use crate::format::page::{ComponentRecord, Compression};
 use crate::index::{Dirty, Newest};
-use crate::io::Output;
+use crate::io::{GroupError, Output};
 use crate::pools::Slot;
 use crate::rules::Rule;
 use crate::slots::{Border, Place, pack, units_of};
+use crate::work::{COMPONENT_RECORD_SIZE, Target, WRITE_RECORD_SIZE, Work};
 use base::Buffer;
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, SECTOR_SIZE};
 
 impl Group {
+    /// Blocks of a component that are destaged once the record of this is stable are stored in that way. It leaves as much room in the log as a
+    /// guest's write does: what makes room there must never wait for it.
+    pub(super) fn accept_compress(
+        &mut self,
+        target: Target,
+        compression: Compression,
+        out: &mut Vec<Output>,
+    ) -> Option<Work> {
+        let Target { op, component: key, .. } = target;
+        let error = match compression != Compression::Off && self.log.format() == FORMAT_PLAIN {
+            _ if self.components.is_deleting(key) => Some(GroupError::NoComponent),
+            true => Some(GroupError::NotConverted),
+            false => None,
+        };
+        if let Some(error) = error {
+            out.push(Output::Done { op, result: Err(error) });
+            return None;
+        }
+        if !self.has_room_for_records(COMPONENT_RECORD_SIZE.div_ceil(WRITE_RECORD_SIZE), 0, 0) {
+            return Some(Work::Compress { target, compression });
+        }
+        let component = &mut self.components[key];
+        component.compression_asked = compression;
+        let record = ComponentRecord { compression, ..component.record.clone() };
+        let (member, slot) = (component.member, component.slot);
+        self.buffer.push(Record::Component { member, slot, record }, Some(op), Buffers::new());
+        None
+    }
+
     /// Whether blocks of a part are compressed once they are destaged. Not where layers hold blocks, which settle in an extent of the part.
     pub(super) fn is_to_be_compressed(&self, component: u32, part: u32) -> bool {
         self.algorithm_of(component).is_some() && !self.held.touches(component, part)
@@ -122,7 +155,9 @@ impl Group {
         }
         let (places, count) = if shared.is_none() { self.pack_items(key) } else { (places, count) };
         let frames = self.take_frames(index, count);
+        let spare = (places.len() - count) as u64;
         let member = &mut self.members[index];
+        member.pools.spare(spare);
         let mut lost: Vec<u8> = Vec::new();
         let mut writes: Vec<(u64, Buffer)> = Vec::new();
         let mut used: Vec<u8> = vec![0; frames.len()];
@@ -146,7 +181,7 @@ impl Group {
                 writes.push((member.unit_of(*frame), buffer));
             }
         }
-        self.destaging.put_frames(key, writes);
+        self.destaging.put_frames(key, writes, spare);
         for block in lost {
             self.note_damage(index, (owner.component, owner.part, u16::from(block)), 0, out);
         }

@@ -354,8 +354,9 @@ impl Group {
     }
 
     pub(super) fn end_destage(&mut self, key: u32, out: &mut Vec<Output>) {
-        let Visited { due, dirty, pinned, was_begun } = self.destaging.end(key);
+        let Visited { due, dirty, pinned, was_begun, spare } = self.destaging.end(key);
         let index = due.member();
+        self.members[index].pools.visit_ended(spare);
         pinned.iter().for_each(|page| self.members[index].table.unpin(*page));
         // By this visit it may have left its extent.
         let part = self.index.get(dirty).part();

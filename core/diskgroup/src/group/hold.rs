@@ -570,7 +570,7 @@ fn touched_blocks(work: &Work) -> [bool; BLOCKS_PER_EXTENT] {
         }
         Work::Trim { change, count } => (change.block..change.block + count, &[]),
         Work::Order { ranges, .. } => (0..0, ranges),
-        Work::Snapshot { .. } | Work::Rollback { .. } => (0..0, &[]),
+        Work::Snapshot { .. } | Work::Rollback { .. } | Work::Compress { .. } => (0..0, &[]),
     };
     mark(own, true);
     ranges.iter().filter(|range| range.layer != ROW_LAYER).for_each(|range| mark(range.blocks(), true));

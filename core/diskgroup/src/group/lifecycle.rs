@@ -165,27 +165,6 @@ impl Group {
         self.submit_record(Some(op), Record::Component { member, slot, record });
     }
 
-    /// How blocks of a component are stored that are destaged from now on.
-    pub(super) fn compress(
-        &mut self,
-        op: Op,
-        component: ComponentKey,
-        compression: Compression,
-        out: &mut Vec<Output>,
-    ) {
-        if let Err(error) = self.check_stays(component) {
-            return out.push(Output::Done { op, result: Err(error) });
-        }
-        if compression != Compression::Off && self.log.format() == FORMAT_PLAIN {
-            return out.push(Output::Done { op, result: Err(GroupError::NotConverted) });
-        }
-        let current = &mut self.components[component.0];
-        current.compression_asked = compression;
-        let record = ComponentRecord { compression, ..current.record.clone() };
-        let (member, slot) = (current.member, current.slot);
-        self.submit_record(Some(op), Record::Component { member, slot, record });
-    }
-
     pub(super) fn delete(&mut self, op: Op, component: ComponentKey, out: &mut Vec<Output>) {
         if let Err(error) = self.check_stays(component) {
             return out.push(Output::Done { op, result: Err(error) });
