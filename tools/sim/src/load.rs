@@ -189,10 +189,8 @@ impl World {
         let group = self.group.as_mut().expect("a group is open");
         let settle = Input::Settle { op: None, component, watermark, from_epoch };
         group.step(Instant(self.now), settle, &mut out);
-        let may_be_told = group.watermark(component) >= watermark;
-        // One whose device has died hears nothing, and one whose page was lost is known by later records alone.
-        if may_be_told && !self.may_lose_pages() {
-            let group = self.group.as_ref().expect("a group is open");
+        // One whose device has died hears nothing.
+        if group.watermark(component) >= watermark {
             let told = self.ledger.check_told(self.components[&number].id, &group.decided_lately(component));
             told.unwrap_or_else(|why| self.fail(why));
         }

@@ -389,7 +389,6 @@ impl World {
     /// After opening: a snapshot that was made is there, one that was deleted is not, and what was under way happened or not.
     pub(crate) fn find_snapshots(&mut self) {
         let may_lose_pages = self.may_lose_pages();
-        let lost_members = self.dead_members | self.given_up;
         let group = self.group.as_ref().expect("a group is open");
         let mut gone = Vec::new();
         let mut wrong = None;
@@ -398,7 +397,7 @@ impl World {
                 gone.push((*component, *number));
                 continue;
             };
-            let Some(key) = found.key.filter(|_| lost_members >> found.member & 1 == 0) else { continue };
+            let Some(key) = found.key else { continue };
             let is_there = group.snapshots(key).contains(number);
             match (view.standing, is_there) {
                 (_, true) => view.standing = Standing::There,

@@ -432,12 +432,11 @@ impl World {
         let mut wrong = Ok(());
         for (number, component) in &mut self.components {
             component.key = group.component(component.id);
-            let is_dead = (self.dead_members | self.given_up) >> component.member & 1 == 1;
-            // Of one whose device is given up, the log may still have its record.
-            if let Some(key) = component.key.filter(|_| !may_lose_pages && !is_dead) {
+            if let Some(key) = component.key.filter(|_| !may_lose_pages) {
                 wrong = wrong.and(self.ledger.check_window(component.id, &group.window(key)));
                 wrong = wrong.and(self.ledger.check_decided(component.id, &group.decided_lately(key)));
             }
+            let is_dead = (self.dead_members | self.given_up) >> component.member & 1 == 1;
             let is_away = self.away_members >> component.member & 1 == 1;
             if is_away && (component.is_deleting || undecided.contains(number)) {
                 gone.push(*number); // Nobody can tell now whether it is there.

@@ -109,6 +109,8 @@ pub enum Record {
         slot: u32,
         /// All of it.
         record: ComponentRecord,
+        /// Whether it was there before. A log of before that was told says "no" of all.
+        is_change: bool,
     },
     /// A slot became empty.
     ComponentGone {
@@ -438,8 +440,9 @@ impl Record {
                 change(w, *component, *part, *id);
                 origin.encode(w);
             }
-            Record::Component { member, slot, record } => {
-                location(w, 5, ExtentLocation { member: *member, extent: *slot }, 0, 0);
+            Record::Component { member, slot, record, is_change } => {
+                let at = ExtentLocation { member: *member, extent: *slot };
+                location(w, 5, at, u8::from(*is_change), 0);
                 record.encode(w);
             }
             Record::ComponentGone { member, slot } => {
@@ -537,7 +540,10 @@ impl Record {
             _ if is_copy => {
                 return Err(FormatError::Damaged("a log record of an unknown kind"));
             }
-            5 => Record::Component { member, slot: location.extent, record: ComponentRecord::decode(r)? },
+            5 => {
+                let (slot, record) = (location.extent, ComponentRecord::decode(r)?);
+                Record::Component { member, slot, record, is_change: a == 1 }
+            }
             6 => Record::ComponentGone { member, slot: location.extent },
             7 => Record::PageIntent { member, page: location.extent, version: r.u64() },
             8 => {
@@ -863,7 +869,7 @@ mod tests {
             },
             Record::Trim { component, part: 4, location, block: 0, count_less_one: 255, id, origin },
             Record::Free { component, part: 4, location, id, origin: Origin::Copy },
-            Record::Component { member: 1, slot: 6, record },
+            Record::Component { member: 1, slot: 6, record, is_change: true },
             Record::ComponentGone { member: 1, slot: 6 },
             Record::PageIntent { member: 1, page: 6, version: 1 << 40 },
             Record::Watermark { member: 1, component, id, from_epoch: 3 },

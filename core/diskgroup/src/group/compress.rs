@@ -43,7 +43,8 @@ impl Group {
         component.compression_asked = compression;
         let record = ComponentRecord { compression, ..component.record.clone() };
         let (member, slot) = (component.member, component.slot);
-        self.buffer.push(Record::Component { member, slot, record }, Some(op), Buffers::new());
+        let record = Record::Component { member, slot, record, is_change: true };
+        self.buffer.push(record, Some(op), Buffers::new());
         None
     }
 

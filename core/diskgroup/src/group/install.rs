@@ -56,7 +56,9 @@ impl Group {
             }
             Record::Direct { .. } => self.install_direct(record, batch_position),
             Record::Free { .. } => self.install_free(record, batch_position),
-            Record::Component { member, slot, record } => self.install_component(*member, *slot, record),
+            Record::Component { member, slot, record, is_change } => {
+                self.install_component((*member, *slot), record, *is_change);
+            }
             Record::ComponentGone { member, slot } => {
                 self.install_component_gone(*member, *slot, batch_position);
             }
@@ -199,7 +201,7 @@ impl Group {
         self.index.reset(location, None, position);
     }
 
-    fn install_component(&mut self, member: u8, slot: u32, record: &ComponentRecord) {
+    fn install_component(&mut self, (member, slot): (u8, u32), record: &ComponentRecord, is_change: bool) {
         self.members[member].table.mark_dirty(slot);
         let holder = self.members[member].table.component_in(slot);
         if let Some(key) = holder.filter(|key| self.components[*key].record.id != record.id) {
@@ -226,7 +228,11 @@ impl Group {
             }
             return;
         }
-        self.insert_component(Component::new(record.clone(), (member, slot), Vec::new(), Stability::Stable));
+        // A component that is changed was there: its page is lost, or its device. Of what it had then, the log tells a part alone.
+        if !is_change {
+            let component = Component::new(record.clone(), (member, slot), Vec::new(), Stability::Stable);
+            self.insert_component(component);
+        }
     }
 
     fn install_component_gone(&mut self, member: u8, slot: u32, position: u64) {

@@ -125,7 +125,7 @@ impl Group {
             return out.push(refuse(GroupError::NoSpace));
         }
         self.insert_component(Component::new(record.clone(), (index, slot), Vec::new(), Stability::OnItsWay));
-        self.submit_record(Some(op), Record::Component { member: index, slot, record });
+        self.submit_record(Some(op), Record::Component { member: index, slot, record, is_change: false });
     }
 
     pub(super) fn update(
@@ -150,7 +150,7 @@ impl Group {
         }
         let (member, slot) = (current.member, current.slot);
         let record = ComponentRecord { compression: current.compression_asked, ..record };
-        self.submit_record(Some(op), Record::Component { member, slot, record });
+        self.submit_record(Some(op), Record::Component { member, slot, record, is_change: true });
     }
 
     pub(super) fn promise(&mut self, op: Op, component: ComponentKey, epoch: u32, out: &mut Vec<Output>) {
@@ -162,7 +162,7 @@ impl Group {
         let compression = current.compression_asked;
         let record = ComponentRecord { promised: epoch, compression, ..current.record.clone() };
         let (member, slot) = (current.member, current.slot);
-        self.submit_record(Some(op), Record::Component { member, slot, record });
+        self.submit_record(Some(op), Record::Component { member, slot, record, is_change: true });
     }
 
     pub(super) fn delete(&mut self, op: Op, component: ComponentKey, out: &mut Vec<Output>) {
@@ -172,7 +172,7 @@ impl Group {
         let current = &self.components[component.0];
         let record = ComponentRecord { is_deleting: true, reservation: 0, ..current.record.clone() };
         let (member, slot) = (current.member, current.slot);
-        self.submit_record(Some(op), Record::Component { member, slot, record });
+        self.submit_record(Some(op), Record::Component { member, slot, record, is_change: true });
         self.components.begin_deletion(component.0);
     }
 
