@@ -8,6 +8,7 @@ use crate::index::{Direct, IndexEntry, Newest, OfPart};
 use crate::lineage::Rollback;
 use crate::member::Owner;
 use crate::rules::Rule;
+use base::units::BLOCKS_PER_REGION;
 use base::{ComponentId, WriteId};
 
 impl Group {
@@ -66,7 +67,7 @@ impl Group {
                 self.install_watermark(*component, *id, *from_epoch);
             }
             Record::Hole { component, part, id, .. } => self.note_hole(*component, *part, *id),
-            Record::Entry { component, entry, .. } => self.install_entry(*component, entry),
+            Record::Entry { component, entry, .. } => self.install_entry(*component, entry, batch_position),
             Record::PageIntent { .. } => {}
             Record::Chunk { location, number } => self.install_chunk(*location, *number),
             Record::PoolGone { location } => self.disown(*location, batch_position),
@@ -96,9 +97,25 @@ impl Group {
     }
 
     /// A guest's trim that found nothing leaves the id of a hole.
-    fn install_entry(&mut self, component: ComponentId, entry: &WindowEntry) {
+    fn install_entry(&mut self, component: ComponentId, entry: &WindowEntry, position: u64) {
         if entry.is_trim && !entry.is_span() {
             self.note_hole(component, entry.part, entry.id);
+            self.raise_over_trim(component, entry, position);
+        }
+    }
+
+    /// While the log is read: a trim found nothing because a mapped part had been emptied, and its page was given back, but not before the crash. So the
+    /// part has its page, or what the log says of it, again, and these tell lesser versions.
+    fn raise_over_trim(&mut self, component: ComponentId, entry: &WindowEntry, position: u64) {
+        let (Phase::Opening(_), Some(key)) = (&self.phase, self.components.key_of(component)) else { return };
+        let (part, first) = (entry.part, usize::from(entry.block));
+        if entry.count == 0 || !self.has_content(key, part) {
+            return;
+        }
+        let location = ExtentLocation::unplaced(self.components[key].member);
+        let last = first + usize::from(entry.count) - 1;
+        for region in first / BLOCKS_PER_REGION..=last / BLOCKS_PER_REGION {
+            self.index.raise(location, Some((key, part)), (region as u8, entry.id), position);
         }
     }
 
