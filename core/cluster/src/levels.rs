@@ -5,7 +5,7 @@
 //! its level beyond what one of its hosts understands.
 
 use base::HostId;
-use placement::{Method, Policy, ReadLocality};
+use placement::{Compression, Method, Policy, ReadLocality};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -25,7 +25,7 @@ impl Level {
     /// The level from which on disks may have parity, policies have limits of bytes and `read_locality=auto`, and disks follow named policies.
     pub const LIMITS: Level = Level(3);
 
-    /// The level from which on disks may have snapshots, and disk groups are of the format that has them (docs/design/0044, 0047).
+    /// The level from which on disks may have snapshots or be compressed, and disk groups are of the format that has them (docs/design/0044, 0047).
     pub const SNAPSHOTS: Level = Level(4);
 
     /// Its number.
@@ -47,10 +47,12 @@ impl fmt::Display for Level {
 
 /// Why a policy cannot be recorded at a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{rule} needs records of {}, and those of this cluster are at {level}", Level::LIMITS)]
+#[error("{rule} needs records of {needed}, and those of this cluster are at {level}")]
 pub struct TooEarly {
     /// The rule, with its value where only that one is new.
     pub rule: &'static str,
+    /// The level that has it.
+    pub needed: Level,
     /// The level of the records.
     pub level: Level,
 }
@@ -68,6 +70,9 @@ impl Level {
     /// # Errors
     /// The first such rule.
     pub fn check(self, policy: &Policy) -> Result<(), TooEarly> {
+        if self < Level::SNAPSHOTS && policy.compression != Compression::Off {
+            return Err(TooEarly { rule: "compression", needed: Level::SNAPSHOTS, level: self });
+        }
         let rule = match (policy.method, policy.bytes_limit, policy.read_locality) {
             _ if self >= Level::LIMITS => return Ok(()),
             (Method::Parity, ..) => "method=parity",
@@ -75,7 +80,7 @@ impl Level {
             (Method::Mirror, None, ReadLocality::Auto) => "read_locality=auto",
             (Method::Mirror, None, ReadLocality::Spread | ReadLocality::Local) => return Ok(()),
         };
-        Err(TooEarly { rule, level: self })
+        Err(TooEarly { rule, needed: Level::LIMITS, level: self })
     }
 }
 
@@ -214,6 +219,8 @@ mod tests {
         check(3, "default,method=parity", "auto", None);
         check(3, "single,bytes_limit=1MiB/s", "auto", None);
         check(4, "default", "auto", None);
+        check(3, "single,compression=zstd", "auto", Some("compression"));
+        check(4, "single,compression=zstd", "auto", None);
     }
 
     #[test]

@@ -32,7 +32,8 @@ pub use explain::explain;
 pub use limits::FULL;
 pub use plan::{Debt, Plan, plan};
 pub use policy::{
-    Method, Percent, Policy, PolicyError, RULES, ReadLocality, Rule, RuleChange, Site, Stripes, Unsupported,
+    Compression, Method, Percent, Policy, PolicyError, RULES, ReadLocality, Rule, RuleChange, Site, Stripes,
+    Unsupported,
 };
 pub use rebalance::{Balance, Move, Rebalance, balance_of, rebalance};
 pub use refusal::{Cause, DomainKind, Refusal};

@@ -35,6 +35,8 @@ pub struct Policy {
     pub site_locality: Option<Site>,
     /// Which copies guests read from.
     pub read_locality: ReadLocality,
+    /// How blocks are stored.
+    pub compression: Compression,
 }
 
 /// How copies are kept.
@@ -64,6 +66,17 @@ pub enum ReadLocality {
     Local,
     /// The one on the host that owns the disk, unless it is slower than another by more than the network costs.
     Auto,
+}
+
+/// How blocks are stored on devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// As they are.
+    Off,
+    /// By LZ4.
+    Lz4,
+    /// By Zstandard.
+    Zstd,
 }
 
 /// A site of a stretched cluster.
@@ -149,7 +162,7 @@ const fn rule(
 }
 
 /// Every rule, in the order of the text form.
-pub const RULES: [Rule; 11] = [
+pub const RULES: [Rule; 12] = [
     rule("failures_to_tolerate", "1", "0..=3", RuleChange::Copies, "failures survived with no data lost"),
     rule("method", "mirror", "mirror, parity", RuleChange::Move, "how copies are kept"),
     rule("stripes", "auto", "auto, 1..=12", RuleChange::Move, "devices that each replica is spread over"),
@@ -202,6 +215,13 @@ pub const RULES: [Rule; 11] = [
         "auto, spread, local",
         RuleChange::AtOnce,
         "read from the copy on the guest's host unless it is slow, from all copies, or from that copy always",
+    ),
+    rule(
+        "compression",
+        "off",
+        "off, lz4, zstd",
+        RuleChange::AtOnce,
+        "compress blocks when they leave the write log; lz4 is fast, zstd saves more",
     ),
 ];
 
@@ -266,6 +286,7 @@ impl Policy {
         force_provisioning: false,
         site_locality: None,
         read_locality: ReadLocality::Auto,
+        compression: Compression::Off,
     };
 
     /// [`Policy::DEFAULT`] with one copy only: what a single host can keep.
@@ -316,6 +337,10 @@ impl Policy {
             let reason = "parity survives one failure (RAID-5) or two (RAID-6): failures_to_tolerate=1 or 2";
             return refuse("method", "parity", reason);
         }
+        if self.method == Method::Parity && self.compression != Compression::Off {
+            let reason = "disks with parity are not compressed yet: set compression=off, or method=mirror";
+            return refuse("compression", self.compression.name(), reason);
+        }
         if self.read_cache_reservation > Percent(0) {
             let reason = "read caches for groups of spinning devices come with a later version";
             return refuse("read_cache_reservation", "1..=100", reason);
@@ -353,6 +378,7 @@ impl Policy {
                 ReadLocality::Local => "local".to_owned(),
                 ReadLocality::Auto => "auto".to_owned(),
             },
+            "compression" => self.compression.name().to_owned(),
             _ => return None,
         })
     }
@@ -418,6 +444,10 @@ impl Policy {
                     _ => return None,
                 }
             }
+            "compression" => {
+                let all = [Compression::Off, Compression::Lz4, Compression::Zstd];
+                self.compression = all.into_iter().find(|one| one.name() == value)?;
+            }
             _ => unreachable!("every rule of the table is set here"),
         }
         Some(())
@@ -439,6 +469,16 @@ impl Policy {
         let (name, rules) =
             candidates.min_by_key(|(_, rules)| rules.len()).expect("there are built-in policies");
         std::iter::once(name.to_owned()).chain(rules).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl Compression {
+    fn name(self) -> &'static str {
+        match self {
+            Compression::Off => "off",
+            Compression::Lz4 => "lz4",
+            Compression::Zstd => "zstd",
+        }
     }
 }
 
@@ -487,10 +527,14 @@ impl Default for Policy {
 }
 
 /// The rules as `rule=value`, joined by commas, in the order of [`RULES`]. `bytes_limit` is left out where there is none: records of
-/// levels below 3 do not have it.
+/// levels below 3 do not have it. So is `compression` where it is off, for records of levels below 4.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_written = |rule: &&Rule| rule.name != "bytes_limit" || self.bytes_limit.is_some();
+        let is_written = |rule: &&Rule| match rule.name {
+            "bytes_limit" => self.bytes_limit.is_some(),
+            "compression" => self.compression != Compression::Off,
+            _ => true,
+        };
         for (index, rule) in RULES.iter().filter(is_written).enumerate() {
             let comma = if index > 0 { "," } else { "" };
             write!(f, "{comma}{}={}", rule.name, self.get(rule.name).unwrap_or_default())?;

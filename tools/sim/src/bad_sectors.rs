@@ -10,7 +10,8 @@ impl World {
     /// gone, what they said nobody knows, and the group stays closed. Nor both copies of the
     /// anchor, one of which may be torn while it is written.
     pub(crate) fn spoil_block(&mut self) {
-        let may_hit_pages = self.features.bad_pages || !self.features.snapshots;
+        let has_chunks = self.features.snapshots || self.features.compression;
+        let may_hit_pages = self.features.bad_pages || !has_chunks;
         if !may_hit_pages && !self.is_open {
             return; // Nobody knows which extents hold pages.
         }

@@ -82,7 +82,7 @@ fn policies() -> impl Strategy<Value = Policy> {
         any::<bool>(),
         (any::<u32>(), 4096u64..),
         any::<bool>(),
-        (site, reads),
+        (site, reads, prop::sample::select(vec![Compression::Off, Compression::Lz4, Compression::Zstd])),
     )
         .prop_map(
             |(
@@ -94,7 +94,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                 checksum,
                 (iops, bytes),
                 force_provisioning,
-                (site_locality, read_locality),
+                (site_locality, read_locality, compression),
             )| Policy {
                 failures_to_tolerate,
                 method,
@@ -107,6 +107,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                 force_provisioning,
                 site_locality,
                 read_locality,
+                compression,
             },
         )
 }
