@@ -537,6 +537,8 @@ impl Engine {
                 congestion: state.congestion,
                 destage_pending_bytes: state.destage_pending_bytes,
                 destaged_bytes: state.counters.destaged_bytes + state.counters.direct_bytes,
+                compressed_bytes: state.counters.compressed_bytes,
+                packed_bytes: state.counters.packed_bytes,
                 memory_bytes: state.memory_bytes,
                 scrub_progress: group.scrub_progress(),
                 scrub_rounds: state.counters.scrub_rounds,

@@ -65,10 +65,11 @@ impl World {
         self.has_rot || self.has_bad_pages()
     }
 
-    /// One bad sector damages one block, unless it is of a page.
+    /// One bad sector damages one block, unless it is of a page, or a frame in which several compressed blocks stand.
     pub(crate) fn check_damage(&self) -> Result<(), String> {
         let (damaged, bad) = (self.damaged_alone.len(), self.bad_sector_count);
-        match self.may_lose_pages() || damaged <= bad {
+        let blocks_of_sector = if self.features.compression { 8 } else { 1 };
+        match self.may_lose_pages() || damaged <= bad * blocks_of_sector {
             true => Ok(()),
             false => Err(format!("{damaged} blocks are damaged by {bad} bad sectors")),
         }

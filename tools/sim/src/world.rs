@@ -160,6 +160,16 @@ pub struct World {
     pub(crate) failure: Option<String>,
 }
 
+fn draw_settings(random: &mut Random, removed: Option<Rule>) -> Settings {
+    Settings {
+        table_bytes_max: if random.chance(1, 2) { 0 } else { 64 << 20 },
+        retained_bytes_max: if random.chance(1, 2) { 0 } else { 2 << 20 },
+        scrub_bytes_per_second: if random.chance(1, 3) { 1 << 30 } else { 0 },
+        discard: random.chance(1, 2),
+        rules: removed.into(),
+    }
+}
+
 impl World {
     /// The world of `seed`, with the features that it draws; where it crashes at a step of all in turn, without bad sectors and other crashes.
     pub fn new(seed: u64, removed: Option<Rule>, crash_at: Option<u64>) -> World {
@@ -200,16 +210,9 @@ impl World {
         let is_mapped = features.snapshots && snapshots.chance(2, 3);
         superblocks.iter_mut().filter(|_| is_mapped).for_each(|one| one.format = FORMAT_VERSION);
         let mut compressing = Compressing::new(features.compression.then_some(streams.compression));
-        if compressing.wants_conversion() {
-            superblocks.iter_mut().for_each(|one| one.format = FORMAT_VERSION);
-        }
-        let settings = Settings {
-            table_bytes_max: if random.chance(1, 2) { 0 } else { 64 << 20 },
-            retained_bytes_max: if random.chance(1, 2) { 0 } else { 2 << 20 },
-            scrub_bytes_per_second: if random.chance(1, 3) { 1 << 30 } else { 0 },
-            discard: random.chance(1, 2),
-            rules: removed.into(),
-        };
+        let is_mapped = compressing.wants_conversion();
+        superblocks.iter_mut().filter(|_| is_mapped).for_each(|one| one.format = FORMAT_VERSION);
+        let settings = draw_settings(&mut random, removed);
         let latency_max = [50_000, 200_000, 5_000_000][random.below(3) as usize];
         World {
             random,

@@ -7,6 +7,7 @@
 //! and a checksum of its own, so that one bad sector does not take away what the batch was (docs/design/0025). A program that
 //! knows nothing of copies takes it for padding; headers of such a program have none.
 
+mod components;
 mod mapped;
 
 use super::id::{read_id, write_id};
@@ -442,8 +443,7 @@ impl Record {
             }
             Record::Component { member, slot, record, is_change } => {
                 let at = ExtentLocation { member: *member, extent: *slot };
-                location(w, 5, at, u8::from(*is_change), 0);
-                record.encode(w);
+                Record::encode_component(w, at, record, *is_change);
             }
             Record::ComponentGone { member, slot } => {
                 location(w, 6, ExtentLocation { member: *member, extent: *slot }, 0, 0);
@@ -540,10 +540,7 @@ impl Record {
             _ if is_copy => {
                 return Err(FormatError::Damaged("a log record of an unknown kind"));
             }
-            5 => {
-                let (slot, record) = (location.extent, ComponentRecord::decode(r)?);
-                Record::Component { member, slot, record, is_change: a == 1 }
-            }
+            5 => Record::decode_component(r, location, a)?,
             6 => Record::ComponentGone { member, slot: location.extent },
             7 => Record::PageIntent { member, page: location.extent, version: r.u64() },
             8 => {

@@ -188,7 +188,7 @@ pub struct ComponentRecord {
 
 impl ComponentRecord {
     /// Appends the record.
-    pub(super) fn encode(&self, w: &mut Writer) {
+    pub(in crate::format) fn encode(&self, w: &mut Writer) {
         assert!(self.disk_label.len() <= DISK_LABEL_SIZE_MAX, "the maker of a record keeps to its limit");
         w.u64(self.id.0);
         w.u128(self.disk.0);
@@ -202,7 +202,7 @@ impl ComponentRecord {
         w.slice(&self.disk_label);
     }
 
-    pub(super) fn decode(r: &mut Reader<'_>) -> Result<ComponentRecord, FormatError> {
+    pub(in crate::format) fn decode(r: &mut Reader<'_>) -> Result<ComponentRecord, FormatError> {
         let (id, disk) = (ComponentId(r.u64()), DiskId(r.u128()));
         let (size, reservation) = (r.u64(), r.u64());
         let (promised, watermark) = (r.u32(), read_id(r));
