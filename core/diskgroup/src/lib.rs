@@ -62,4 +62,5 @@ pub use io::{
 pub use leaving::{Lost, RemoveRefusal};
 pub use rules::Rule;
 pub use share::{Share, Shares};
+pub use slots::frames_needed;
 pub use state::{ComponentState, Counters, GroupState, MemberState};

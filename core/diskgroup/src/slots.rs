@@ -158,6 +158,11 @@ pub(crate) fn pack(units: &[u8], border: Border) -> (Vec<Place>, usize) {
     (places, frames)
 }
 
+/// Frames that blocks of so many units take which are destaged together, for forecasts.
+pub fn frames_needed(units: &[u8]) -> usize {
+    pack(units, Border::Kept).1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

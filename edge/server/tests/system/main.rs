@@ -11,6 +11,7 @@ mod care;
 mod change;
 mod clients;
 mod cluster;
+mod compression;
 mod crash;
 mod damage;
 mod devices;
