@@ -11,7 +11,6 @@ mod care;
 mod change;
 mod clients;
 mod cluster;
-mod compression;
 mod crash;
 mod damage;
 mod devices;
