@@ -5,7 +5,7 @@
 //! its level beyond what one of its hosts understands.
 
 use base::HostId;
-use placement::{Method, Policy, ReadLocality};
+use placement::{Compression, Method, Policy, ReadLocality};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -25,7 +25,7 @@ impl Level {
     /// The level from which on disks may have parity, policies have limits of bytes and `read_locality=auto`, and disks follow named policies.
     pub const LIMITS: Level = Level(3);
 
-    /// The level from which on disks may have snapshots, and disk groups are of the format that has them (docs/design/0044, 0047).
+    /// The level from which on disks may have snapshots or be compressed, and disk groups are of the format that has them (docs/design/0044, 0047).
     pub const SNAPSHOTS: Level = Level(4);
 
     /// Its number.
@@ -72,6 +72,9 @@ impl Level {
     pub fn check(self, policy: &Policy) -> Result<(), TooEarly> {
         if self < Level::SNAPSHOTS && !policy.snapshots.is_empty() {
             return Err(TooEarly { rule: "snapshots", needs: Level::SNAPSHOTS, level: self });
+        }
+        if self < Level::SNAPSHOTS && policy.compression != Compression::Off {
+            return Err(TooEarly { rule: "compression", needs: Level::SNAPSHOTS, level: self });
         }
         let rule = match (policy.method, policy.bytes_limit, policy.read_locality) {
             _ if self >= Level::LIMITS => return Ok(()),
@@ -221,6 +224,8 @@ mod tests {
         check(3, "single,snapshots=hourly keep 1", "auto", Some("snapshots"));
         check(4, "single,snapshots=hourly keep 1", "auto", None);
         check(4, "default", "auto", None);
+        check(3, "single,compression=zstd", "auto", Some("compression"));
+        check(4, "single,compression=zstd", "auto", None);
     }
 
     #[test]

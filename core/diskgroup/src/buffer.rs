@@ -74,7 +74,9 @@ impl WriteBuffer {
     pub(crate) fn waits_to_hold(&self) -> bool {
         let is_held = |work: &Work| match work {
             Work::Write { change, .. } | Work::Trim { change, .. } => change.layer > 0,
-            Work::Order { .. } | Work::Snapshot { .. } | Work::Rollback { .. } => false,
+            Work::Order { .. } | Work::Snapshot { .. } | Work::Rollback { .. } | Work::Compress { .. } => {
+                false
+            }
         };
         self.waiting.front().is_some_and(is_held)
     }

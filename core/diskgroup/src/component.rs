@@ -1,6 +1,6 @@
 //! A component as its group knows it.
 
-use crate::format::page::{ComponentRecord, HOLES_MAX, PARTS_PER_HOLE};
+use crate::format::page::{ComponentRecord, Compression, HOLES_MAX, PARTS_PER_HOLE};
 use crate::lineage::Lineage;
 use crate::window::Window;
 use base::WriteId;
@@ -22,6 +22,10 @@ pub(crate) struct Component {
     pub(crate) slot: u32,
     /// Parts that have an extent or a map page.
     pub(crate) used: u32,
+    /// How its record, or one that is on its way, asks for blocks to be stored.
+    pub(crate) compression_asked: Compression,
+    /// Whether any part of it had a map page since the group was opened.
+    pub(crate) had_pages: bool,
     /// Its snapshots, and what they see beside the live parts.
     pub(crate) lineage: Lineage,
     /// Whether its record is stable: only then it may be used.
@@ -46,6 +50,8 @@ impl Component {
     ) -> Component {
         assert!(holes.len() <= HOLES_MAX, "a component has at most 255 GiB");
         Component {
+            compression_asked: record.compression,
+            had_pages: false,
             record,
             member,
             slot,

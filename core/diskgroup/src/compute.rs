@@ -3,8 +3,11 @@
 //!
 //! Small work on a guest's way stays where it is: CRC-32C was measured at 92 GB/s, 45 ns for a block.
 
+use crate::format::map::Algorithm;
+use crate::slots::{SlotRead, Unpacker, pack_blocks};
 use base::Buffer;
 use base::checksum::crc32c;
+use base::request::Buffers;
 use base::units::BLOCK_SIZE;
 
 /// The group's name for work of the processor; comes back with its result. No other work of the process has the same name in
@@ -13,10 +16,14 @@ use base::units::BLOCK_SIZE;
 pub struct ComputeId(pub u64);
 
 /// What is computed of some bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Computation {
     /// The CRC-32C of each block of 4 KiB.
     Checksums,
+    /// The CRC-32C of each block that stands in one of these slots of the frames that were read, which are one buffer.
+    SlotChecksums(Box<[SlotRead]>),
+    /// Each block of 4 KiB, compressed.
+    Compress(Algorithm),
 }
 
 /// What came of it.
@@ -24,6 +31,10 @@ pub enum Computation {
 pub enum Computed {
     /// One for each whole block, in order.
     Checksums(Box<[u32]>),
+    /// One for each slot; `None` where there is no block in it.
+    SlotChecksums(Box<[Option<u32>]>),
+    /// For each whole block, in order, what its slot begins with; `None` where not even one unit would be saved.
+    Compressed(Box<[Option<Box<[u8]>>]>),
 }
 
 /// Work of the processor.
@@ -31,25 +42,46 @@ pub enum Computed {
 pub struct Task {
     /// What to compute.
     pub computation: Computation,
-    /// Of what: at most 1 MiB. It does not change until the result is handed back.
-    pub data: Buffer,
+    /// Of what: at most 1 MiB, each buffer a whole number of blocks. It does not change until the result is handed back.
+    pub data: Buffers,
 }
 
 impl Computation {
     /// Does the work, on any thread.
-    pub fn perform(self, data: &[u8]) -> Computed {
+    pub fn perform(&self, data: &[&[u8]]) -> Computed {
+        let blocks = data.iter().flat_map(|bytes| bytes.chunks_exact(BLOCK_SIZE as usize));
         match self {
-            Computation::Checksums => {
-                Computed::Checksums(data.chunks_exact(BLOCK_SIZE as usize).map(crc32c).collect())
+            Computation::Checksums => Computed::Checksums(blocks.map(crc32c).collect()),
+            Computation::SlotChecksums(slots) => Computed::SlotChecksums(slot_checksums(slots, data[0])),
+            Computation::Compress(algorithm) => {
+                Computed::Compressed(pack_blocks(blocks, *algorithm).into_boxed_slice())
             }
         }
     }
 }
 
+fn slot_checksums(slots: &[SlotRead], frames: &[u8]) -> Box<[Option<u32>]> {
+    let (mut unpacker, mut block) = (Unpacker::default(), [0; BLOCK_SIZE as usize]);
+    let mut checksum = |slot: &SlotRead| {
+        let bytes = slot.bytes(frames);
+        match slot.form.is_packed() {
+            false => Some(crc32c(bytes)),
+            true => unpacker.unpack(bytes, slot.form.algorithm, &mut block).then(|| crc32c(&block)),
+        }
+    };
+    slots.iter().map(&mut checksum).collect()
+}
+
 impl Task {
+    /// The checksums of the blocks of a buffer.
+    pub(crate) fn checksums(data: Buffer) -> Task {
+        Task { computation: Computation::Checksums, data: smallvec::smallvec![data] }
+    }
+
     /// Does the work here.
     pub fn perform(&self) -> Computed {
-        self.computation.perform(&self.data)
+        let data: Vec<&[u8]> = self.data.iter().map(|buffer| &buffer[..]).collect();
+        self.computation.perform(&data)
     }
 }
 
@@ -80,7 +112,7 @@ mod tests {
     fn the_checksums_of_a_task_are_those_of_its_blocks() {
         let data = Pool::new(1 << 20).take_zeroed(2 * BLOCK_SIZE as usize).expect("a fresh pool has a MiB");
         data.fill_from(BLOCK_SIZE as usize, &[7]);
-        let task = Task { computation: Computation::Checksums, data: data.clone() };
+        let task = Task::checksums(data.clone());
         let expected = [crc32c(&data[..4096]), crc32c(&data[4096..])];
         assert_eq!(task.perform(), Computed::Checksums(Box::new(expected)));
     }

@@ -1,6 +1,7 @@
 //! The state of destaging: the round under way, the extents that it moves, and how much may be in flight.
 
 use crate::format::batch::ExtentLocation;
+use crate::format::map::Form;
 use crate::index::{Index, IndexEntry, Newest};
 use crate::limits;
 use crate::log::{BatchStart, Log};
@@ -96,6 +97,10 @@ pub(crate) struct Item {
     pub(crate) data: Option<Buffer>,
     /// The unit (512 bytes) of the device to which its data go; 0 until that is chosen.
     pub(crate) unit: u64,
+    /// What its slot begins with, if it is compressed.
+    pub(crate) packed: Option<Box<[u8]>>,
+    /// How it is stored.
+    pub(crate) form: Form,
 }
 
 impl Item {
@@ -168,6 +173,12 @@ pub(crate) struct Begun {
 struct Moving {
     begun: Begun,
     items: Vec<Item>,
+    /// Frames with compressed blocks of it, by their units.
+    frames: Vec<(u64, Buffer)>,
+    /// Frames that were promised to its blocks and that they, compressed, do not need.
+    spare: u64,
+    /// Whether its blocks were compressed, or tried.
+    was_compressed: bool,
     /// Device requests under way.
     outstanding: usize,
     bytes: u64,
@@ -193,6 +204,8 @@ pub(crate) struct Visited {
     pub(crate) pinned: SmallVec<[u32; 2]>,
     /// Whether it had its blocks on their way.
     pub(crate) was_begun: bool,
+    /// Frames that were promised to its blocks and that they, compressed, did not need.
+    pub(crate) spare: u64,
 }
 
 impl Destage {
@@ -413,7 +426,8 @@ impl Destaging {
         self.bytes_in_flight += bytes;
         let moving = &mut self.moves[key as usize].moving;
         assert!(moving.is_none(), "an extent is moved once in a visit");
-        *moving = Some(Moving { begun, items, outstanding: reads, bytes });
+        let (frames, spare, was_compressed) = (Vec::new(), 0, false);
+        *moving = Some(Moving { begun, items, frames, spare, was_compressed, outstanding: reads, bytes });
     }
 
     /// A read of the log brought blocks. Gives back those that are damaged, and whether it was the last read.
@@ -452,24 +466,39 @@ impl Destaging {
     pub(crate) fn begin_writes(&mut self, key: u32) -> Vec<RestRun> {
         let moving = self.moves[key as usize].moving();
         let mut runs: Vec<RestRun> = Vec::new();
-        for item in &moving.items {
-            let Some(data) = &item.data else { continue };
+        let plain = moving.items.iter().filter(|item| item.packed.is_none());
+        let plain = plain.filter_map(|item| Some((item.unit, item.data.as_ref()?)));
+        for (unit, data) in plain.chain(moving.frames.iter().map(|(unit, data)| (*unit, data))) {
             match runs.last_mut() {
-                Some(run) if run.unit + run.count * UNITS_PER_BLOCK == item.unit => {
+                Some(run) if run.unit + run.count * UNITS_PER_BLOCK == unit => {
                     run.count += 1;
                     if !run.buffers.last_mut().is_some_and(|last| last.try_join(data)) {
                         run.buffers.push(data.clone());
                     }
                 }
-                Some(_) | None => runs.push(RestRun {
-                    unit: item.unit,
-                    count: 1,
-                    buffers: smallvec::smallvec![data.clone()],
-                }),
+                Some(_) | None => {
+                    runs.push(RestRun { unit, count: 1, buffers: smallvec::smallvec![data.clone()] })
+                }
             }
         }
         moving.outstanding = runs.len();
         runs
+    }
+
+    /// Whether the blocks of a visit, which are all read, were compressed, or tried; from now on they count as such.
+    pub(crate) fn begin_compressing(&mut self, key: u32) -> bool {
+        std::mem::replace(&mut self.moves[key as usize].moving().was_compressed, true)
+    }
+
+    /// Frames with compressed blocks of a visit, by their units, are to be written, and so many frames less are needed than were promised.
+    pub(crate) fn put_frames(&mut self, key: u32, frames: Vec<(u64, Buffer)>, spare: u64) {
+        let moving = self.moves[key as usize].moving();
+        (moving.frames, moving.spare) = (frames, spare);
+    }
+
+    /// Whether any visit to a device is under way.
+    pub(crate) fn visits(&self, member: u8) -> bool {
+        self.moves.iter().any(|(_, one)| one.due.member() == member)
     }
 
     /// A write of an extent ended. Says whether it was the last one.
@@ -488,13 +517,13 @@ impl Destaging {
     pub(crate) fn end(&mut self, key: u32) -> Visited {
         let Destage { due, dirty, moving, .. } = self.moves.remove(key as usize);
         let was_begun = moving.is_some();
-        let (bytes, pinned) =
-            moving.map_or((0, SmallVec::new()), |moving| (moving.bytes, moving.begun.pinned));
+        let (bytes, spare, pinned) = moving
+            .map_or((0, 0, SmallVec::new()), |moving| (moving.bytes, moving.spare, moving.begun.pinned));
         self.bytes_in_flight -= bytes;
         let round = self.round.as_mut().expect("a round lasts until its last extent is done");
         round.active -= 1;
         round.bytes += bytes;
-        Visited { due, dirty, pinned, was_begun }
+        Visited { due, dirty, pinned, was_begun, spare }
     }
 
     /// The boundary of a round that has visited all its extents.
@@ -556,6 +585,8 @@ fn item(entry: &IndexEntry) -> Item {
         checksum: (entry.newest == Newest::Data).then_some(entry.checksum),
         data: None,
         unit: 0,
+        packed: None,
+        form: Form::PLAIN,
     }
 }
 

@@ -20,6 +20,7 @@ mod beyond;
 mod carry;
 mod checkpoint;
 mod chunks;
+mod compress;
 mod copy;
 mod destage;
 mod hold;
@@ -48,6 +49,7 @@ use crate::buffer::WriteBuffer;
 use crate::carry::Carrying;
 use crate::checkpoint::{Checkpoint, DeletionCheckpoint};
 use crate::components::Components;
+use crate::compressing::Compressing;
 use crate::compute::{ComputeId, ComputeIds, Computed};
 use crate::destage::Destaging;
 use crate::exclusive::Exclusive;
@@ -68,6 +70,7 @@ use crate::rules::Rule;
 use crate::scarcity::Scarcity;
 use crate::scrub::Scrub;
 use crate::share::Shares;
+use crate::slots::Unpacker;
 use crate::state::Counters;
 use crate::unmapped::Unmapped;
 use crate::unreadable::{BadBlocks, Ended};
@@ -167,6 +170,8 @@ pub struct Group {
     /// Table pages whose reading waits for memory.
     pages_waiting: VecDeque<(u8, u32)>,
     destaging: Destaging,
+    compressing: Compressing,
+    unpacker: Unpacker,
     checkpoint: Checkpoint,
     scrub: Scrub,
     requests: Requests,
@@ -227,6 +232,8 @@ impl Group {
             watermarks: Watermarks::default(),
             pages_waiting: VecDeque::new(),
             destaging: Destaging::default(),
+            compressing: Compressing::default(),
+            unpacker: Unpacker::default(),
             checkpoint: Checkpoint::default(),
             scrub,
             requests: Requests::default(),
@@ -236,6 +243,8 @@ impl Group {
         group.index.keeps_segments = group.rules.hold(Rule::KeepSegments);
         let freezes = group.rules.hold(Rule::WriteAsItWas);
         group.members.iter_mut().for_each(|member| member.table.freezes = freezes);
+        let frees_shared_early = !group.rules.hold(Rule::KeepSharedFrames);
+        group.members.iter_mut().for_each(|member| member.pools.frees_shared_early = frees_shared_early);
         group.start_recovery(out);
         group
     }
@@ -287,6 +296,10 @@ impl Group {
             }
             Input::Create { op, device, record } => self.create(op, device, record, out),
             Input::Update { op, component, record } => self.update(op, component, record, out),
+            Input::Compress { op, component, compression } => {
+                let target = Target { op, component: component.0, part: 0 };
+                self.submit(Work::Compress { target, compression }, out);
+            }
             Input::Delete { op, component } => self.delete(op, component, out),
             Input::DeviceDone { io, result } => self.device_done(io, result, out),
             Input::Computed { id, computed } => self.computed(id, &computed, out),
@@ -345,11 +358,13 @@ impl Group {
 
     /// The processor's work ended. What comes too late, for the group or the work has failed, is dropped.
     fn computed(&mut self, id: ComputeId, computed: &Computed, out: &mut Vec<Output>) {
-        let Computed::Checksums(checksums) = computed;
-        match self.phase {
-            Phase::Opening(_) => self.recovery_computed(id, checksums, out),
-            Phase::Open => self.scrub_computed(id, checksums, out),
-            Phase::Failed => {}
+        match (&self.phase, computed) {
+            (Phase::Opening(_), Computed::Checksums(checksums)) => self.recovery_computed(id, checksums, out),
+            (Phase::Open, Computed::Compressed(slots)) => self.compressed(id, slots, out),
+            (Phase::Open, Computed::Checksums(_) | Computed::SlotChecksums(_)) => {
+                self.scrub_computed(id, computed, out);
+            }
+            (Phase::Opening(_) | Phase::Failed, _) => {}
         }
     }
 
@@ -537,6 +552,7 @@ impl Group {
             && self.copies_held.is_empty()
             && self.changed.is_empty()
             && !self.scrub.is_computing()
+            && self.compressing.is_idle()
             && self.watermarks.is_empty()
             && self.components.deletion().is_none()
     }

@@ -2,7 +2,7 @@
 
 use crate::compute::{ComputeId, Computed, Task};
 use crate::format::batch::Origin;
-use crate::format::page::ComponentRecord;
+use crate::format::page::{ComponentRecord, Compression};
 use crate::held::LayerRange;
 use base::request::{Buffers, Pieces};
 use base::units::REGIONS_PER_EXTENT;
@@ -223,6 +223,15 @@ pub enum Input {
         /// The new record, with the same id.
         record: ComponentRecord,
     },
+    /// Store blocks of a component that way which are destaged once this is stable. Answered then. What is at rest stays as it is.
+    Compress {
+        /// Comes back with the answer.
+        op: Op,
+        /// Which.
+        component: ComponentKey,
+        /// How.
+        compression: Compression,
+    },
     /// Delete a component. Answered when that is stable; its space comes back soon after.
     Delete {
         /// Comes back with the answer.
@@ -369,6 +378,9 @@ pub enum GroupError {
     /// a component with snapshots.
     #[error("no other snapshot of the component can be made")]
     SnapshotRefused,
+    /// The group is of a format that has no compressed blocks: it must be converted first.
+    #[error("the disk group is of a format without compressed blocks")]
+    NotConverted,
     /// No such component, or it is being deleted.
     #[error("there is no such component")]
     NoComponent,

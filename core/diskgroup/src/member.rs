@@ -1,11 +1,12 @@
 //! One device of a group: whether it can be used, its extents and who owns them.
 
 use crate::effort::Meter;
+use crate::format::map::Entry;
 use crate::format::page::{CHUNK, Descriptor, PAGES_PER_CHUNK};
 use crate::format::superblock::{Geometry, Superblock};
 use crate::log::BatchStart;
-use crate::pools::{Frame, Pools};
-use crate::read::BlockLocation;
+use crate::pools::{Frame, Pools, Slot};
+use crate::read::{BlockLocation, UNITS_PER_BLOCK};
 use crate::space::Space;
 use crate::table::{Content, Table};
 use crate::unreadable::FailedReads;
@@ -208,6 +209,17 @@ impl Member {
         let extent = u32::try_from(beyond / EXTENT_SIZE).ok()?;
         let block = (beyond % EXTENT_SIZE / BLOCK_SIZE) as u8;
         (extent < self.geometry.extent_count()).then_some(Frame { extent, block })
+    }
+
+    /// The slot in which a block with that entry stands.
+    pub(crate) fn slot_of(&self, entry: Entry) -> Option<Slot> {
+        self.slot_at(entry.unit()?, entry.units())
+    }
+
+    /// The slot of so many units at that unit of the device.
+    pub(crate) fn slot_at(&self, unit: u64, units: u8) -> Option<Slot> {
+        let first = (unit % UNITS_PER_BLOCK) as u8;
+        self.frame_at(unit).map(|frame| Slot::of(frame, first, units))
     }
 
     /// Recovery has read the descriptors: they tell which extents are chunks of the table.

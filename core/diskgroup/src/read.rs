@@ -1,8 +1,10 @@
 //! Reads under way: what each looks for, and where that stands.
 
+use crate::format::map::Form;
 use crate::index::Index as PartIndex;
 use crate::io::{Completion, Op};
 use crate::limits;
+use crate::slots::{SlotRead, Unpacker};
 use crate::unreadable::BadBlocks;
 use base::checksum::crc32c;
 use base::request::{Piece, Pieces};
@@ -25,6 +27,8 @@ pub(crate) enum BlockLocation {
     Log { position: u64, checksum: u32 },
     /// At rest, at that unit (512 bytes) of the device.
     Rest { member: u8, unit: u64, checksum: u32 },
+    /// At rest, compressed, in a slot that begins at that unit of the device.
+    Packed { member: u8, unit: u64, form: Form, checksum: u32 },
     /// Nobody knows where: the page that told is damaged.
     Lost,
 }
@@ -33,7 +37,9 @@ impl BlockLocation {
     pub(crate) fn checksum(self) -> Option<u32> {
         match self {
             BlockLocation::Hole | BlockLocation::Lost => None,
-            BlockLocation::Log { checksum, .. } | BlockLocation::Rest { checksum, .. } => Some(checksum),
+            BlockLocation::Log { checksum, .. }
+            | BlockLocation::Rest { checksum, .. }
+            | BlockLocation::Packed { checksum, .. } => Some(checksum),
         }
     }
 
@@ -52,6 +58,7 @@ impl BlockLocation {
                 BlockLocation::Hole
                 | BlockLocation::Log { .. }
                 | BlockLocation::Rest { .. }
+                | BlockLocation::Packed { .. }
                 | BlockLocation::Lost,
                 _,
             ) => false,
@@ -86,10 +93,64 @@ struct Run {
     locations: SmallVec<[BlockLocation; 1]>,
     /// What is or will be the data; `None` for a hole.
     buffer: Option<Buffer>,
+    /// Of compressed blocks: the frames that they stand in.
+    frames: Option<Frames>,
     /// Whether the data came from memory and was verified when it was written.
     is_verified: bool,
     /// Blocks of it that the device could not read.
     bad: BadBlocks,
+}
+
+/// Frames side by side that hold the slots of a run.
+#[derive(Debug)]
+struct Frames {
+    member: u8,
+    /// The unit at which the first one begins.
+    first: u64,
+    buffer: Buffer,
+}
+
+impl Run {
+    /// The frames are read, but those that are bad: takes each block out of its slot.
+    fn unpack(&mut self, bad: &BadBlocks, unpacker: &mut Unpacker) {
+        let Frames { first, buffer: frames, .. } = self.frames.as_ref().expect("its blocks are compressed");
+        let blocks = self.buffer.as_mut().expect("it is no hole").bytes_mut();
+        let blocks = blocks.chunks_exact_mut(BLOCK_SIZE as usize);
+        for ((block, location), index) in blocks.zip(&self.locations).zip(0..) {
+            let BlockLocation::Packed { unit, form, .. } = *location else {
+                unreachable!("all blocks of the run are compressed")
+            };
+            let slot = SlotRead { unit: (unit - first) as u32, form };
+            let is_read = !bad.contains(slot.frame());
+            if !is_read || !unpacker.unpack(slot.bytes(frames), form.algorithm, block) {
+                self.bad.note(index);
+            }
+        }
+    }
+}
+
+/// How many of the first blocks, which are compressed, are read at once, the unit at which the first of their frames begins, and how many frames
+/// these are: no more than blocks, so that no more is read than if they were not compressed. `None` if the first is not compressed.
+fn packed_run(locations: &[BlockLocation]) -> Option<(usize, u64, usize)> {
+    let device = |location: &BlockLocation| match location {
+        BlockLocation::Packed { member, .. } => Some(*member),
+        _ => None,
+    };
+    let own = device(&locations[0])?;
+    let mut count = locations.iter().take_while(|location| device(location) == Some(own)).count();
+    loop {
+        let frame = |location: &BlockLocation| match location {
+            BlockLocation::Packed { unit, .. } => unit / UNITS_PER_BLOCK,
+            _ => unreachable!("all of them are compressed"),
+        };
+        let frames = locations[..count].iter().map(frame);
+        let (first, last) = (frames.clone().min().expect("at least one"), frames.max().expect("the same"));
+        let span = (last - first + 1) as usize;
+        if span <= count {
+            return Some((count, first * UNITS_PER_BLOCK, span));
+        }
+        count = count.div_ceil(2);
+    }
 }
 
 /// A device read that a run needs.
@@ -177,9 +238,21 @@ impl ReadState {
     ) -> bool {
         let mut at = 0;
         while at < locations.len() {
+            if let Some((count, first, frames)) = packed_run(&locations[at..]) {
+                let blocks = SmallVec::from_slice(&locations[at..at + count]);
+                if !self.plan_packed(at, blocks, (first, frames), pool) {
+                    self.runs.clear();
+                    return false;
+                }
+                at += count;
+                continue;
+            }
             let retained = match locations[at] {
                 BlockLocation::Log { position, .. } => index.retained(position).cloned(),
-                BlockLocation::Hole | BlockLocation::Rest { .. } | BlockLocation::Lost => None,
+                BlockLocation::Hole
+                | BlockLocation::Rest { .. }
+                | BlockLocation::Packed { .. }
+                | BlockLocation::Lost => None,
             };
             let mut end = at + 1;
             while retained.is_none()
@@ -196,6 +269,7 @@ impl ReadState {
                 (None, BlockLocation::Lost) => {
                     unreachable!("a read of a lost block ends when it is looked up")
                 }
+                (None, BlockLocation::Packed { .. }) => unreachable!("these have runs of their own"),
                 (None, BlockLocation::Log { .. } | BlockLocation::Rest { .. }) => {
                     match pool.take((end - at) * BLOCK_SIZE as usize) {
                         Some(buffer) => Some(buffer),
@@ -208,9 +282,27 @@ impl ReadState {
             };
             let block = self.range.block + at as u16;
             let locations = SmallVec::from_slice(&locations[at..end]);
-            self.runs.push(Run { block, locations, buffer, is_verified, bad: BadBlocks::default() });
+            let (frames, bad) = (None, BadBlocks::default());
+            self.runs.push(Run { block, locations, buffer, frames, is_verified, bad });
             at = end;
         }
+        true
+    }
+
+    /// A run of compressed blocks, with buffers for them and for the frames that hold them. False if memory is short.
+    fn plan_packed(
+        &mut self,
+        at: usize,
+        locations: SmallVec<[BlockLocation; 1]>,
+        (first, frames): (u64, usize),
+        pool: &Pool,
+    ) -> bool {
+        let BlockLocation::Packed { member, .. } = locations[0] else { unreachable!("they are compressed") };
+        let Some(buffer) = pool.take(locations.len() * BLOCK_SIZE as usize) else { return false };
+        let Some(read) = pool.take(frames * BLOCK_SIZE as usize) else { return false };
+        let frames = Some(Frames { member, first, buffer: read });
+        let (block, bad) = (self.range.block + at as u16, BadBlocks::default());
+        self.runs.push(Run { block, locations, buffer: Some(buffer), frames, is_verified: false, bad });
         true
     }
 
@@ -218,6 +310,10 @@ impl ReadState {
     pub(crate) fn begin_run(&mut self, run: u16) -> Option<RunRead> {
         let mut runs = self.runs.iter().enumerate().skip(usize::from(run));
         let read = runs.find_map(|(index, run)| {
+            if let Some(Frames { member, first: unit, buffer }) = &run.frames {
+                let location = BlockLocation::Rest { member: *member, unit: *unit, checksum: 0 };
+                return Some(RunRead { run: index as u16, location, buffer: buffer.clone() });
+            }
             let buffer = run.buffer.clone().filter(|_| !run.is_verified)?;
             Some(RunRead { run: index as u16, location: run.locations[0], buffer })
         });
@@ -230,11 +326,14 @@ impl ReadState {
         self.outstanding > 0
     }
 
-    /// The device read of a run ended.
-    pub(crate) fn run_done(&mut self, run: u16, result: Result<BadBlocks, ()>) {
+    /// The device read of a run ended. Compressed blocks are taken out of their slots here: that takes about 1 µs with LZ4 and 5 µs with
+    /// zstd for a block. Those that are none count as blocks that could not be read.
+    pub(crate) fn run_done(&mut self, run: u16, result: Result<BadBlocks, ()>, unpacker: &mut Unpacker) {
         self.outstanding -= 1;
+        let run = &mut self.runs[usize::from(run)];
         match result {
-            Ok(bad) => self.runs[usize::from(run)].bad = bad,
+            Ok(bad) if run.frames.is_some() => run.unpack(&bad, unpacker),
+            Ok(bad) => run.bad = bad,
             Err(()) => self.has_failed = true,
         }
     }
@@ -245,12 +344,13 @@ impl ReadState {
     }
 
     /// The first block that does not match its checksum, or could not be read.
-    pub(crate) fn first_mismatch(&self) -> Option<Mismatch> {
+    pub(crate) fn first_mismatch(&self, trusts_packed: bool) -> Option<Mismatch> {
         for run in self.runs.iter().filter(|run| !run.is_verified) {
             let Some(buffer) = &run.buffer else { continue };
             let blocks = buffer.chunks_exact(BLOCK_SIZE as usize).zip(&run.locations);
             for (index, (bytes, location)) in blocks.enumerate() {
-                if run.bad.contains(index) || location.checksum() != Some(crc32c(bytes)) {
+                let is_trusted = trusts_packed && run.frames.is_some();
+                if run.bad.contains(index) || (location.checksum() != Some(crc32c(bytes)) && !is_trusted) {
                     return Some(Mismatch { block: run.block + index as u16, location: *location });
                 }
             }

@@ -98,11 +98,17 @@ pub enum Rule {
     KeepSegments,
     /// Promoted blocks whose content was changed by a later record of the log are written again (`held.rs`).
     RewriteOvertaken,
+    /// A frame in which several compressed blocks stand is used again only once none of them does (note 0049).
+    KeepSharedFrames,
+    /// No slot of a compressed block crosses a frame (note 0049).
+    KeepSlotsInFrames,
+    /// A compressed block is compared with its checksum once it is decompressed (note 0049).
+    VerifyUnpacked,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 47] = [
+    pub const ALL: [Rule; 50] = [
         Rule::AcknowledgeOnlyStable,
         Rule::FreeLogAfterDescriptors,
         Rule::FlushBeforePages,
@@ -150,5 +156,8 @@ impl Rule {
         Rule::KeepLostPages,
         Rule::RollBackFirst,
         Rule::RollBackOnce,
+        Rule::KeepSharedFrames,
+        Rule::KeepSlotsInFrames,
+        Rule::VerifyUnpacked,
     ];
 }

@@ -5,6 +5,7 @@ use crate::format::batch::ExtentLocation;
 use crate::format::map::Entry;
 use crate::format::page::Descriptor;
 use crate::share::Share;
+use crate::slots::SlotRead;
 use crate::unreadable::BadBlocks;
 use base::{Buffer, DeviceId, Instant};
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub(crate) struct NamedFrame {
 pub(crate) struct FramesRead {
     pub(crate) page: u32,
     pub(crate) frames: Vec<NamedFrame>,
+    /// Where each of them stands in what is read.
+    pub(crate) slots: Box<[SlotRead]>,
     /// The others that are left to read; those with the least places last.
     pub(crate) left: Vec<NamedFrame>,
     /// Whether some did not match before.

@@ -74,6 +74,10 @@ pub struct ComponentState {
 pub struct Counters {
     /// Bytes written to capacity devices by destaging.
     pub destaged_bytes: u64,
+    /// Bytes of blocks that were compressed, or tried, when they were destaged.
+    pub compressed_bytes: u64,
+    /// Bytes that these blocks took then.
+    pub packed_bytes: u64,
     /// Bytes that went straight to fresh extents.
     pub direct_bytes: u64,
     /// Bytes of copies that were taken in.

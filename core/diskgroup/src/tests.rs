@@ -1,6 +1,7 @@
 //! A group with a log device and a capacity device of its own, in memory: what a failure of the second leaves, and what is known
 //! after a restart.
 
+mod compressed;
 mod computing;
 mod headers;
 mod holding;
@@ -291,6 +292,7 @@ fn new_component() -> ComponentRecord {
         promised: 0,
         watermark: WriteId::default(),
         is_deleting: false,
+        compression: crate::format::page::Compression::Off,
         disk_label: Vec::new(),
     }
 }

@@ -1,6 +1,7 @@
 //! Work that wants to get into the log, and what is left to do when its batch is stable.
 
 use crate::format::batch::{Origin, Record};
+use crate::format::page::Compression;
 use crate::io::{GroupError, LayerRanges, Op, Output};
 use crate::limits;
 use base::WriteId;
@@ -12,6 +13,9 @@ use smallvec::SmallVec;
 /// Bytes of a write's record beside its checksums, rounded up.
 pub(crate) const WRITE_RECORD_SIZE: usize = 48;
 
+/// Bytes of a component's record, rounded up.
+pub(crate) const COMPONENT_RECORD_SIZE: usize = 1024;
+
 /// A write, a trim or an order about layers that wants to get into the log.
 #[derive(Debug)]
 pub(crate) enum Work {
@@ -20,6 +24,7 @@ pub(crate) enum Work {
     Order { target: Target, order: Order, ranges: LayerRanges },
     Snapshot { change: Change, number: u32 },
     Rollback { change: Change, number: u32 },
+    Compress { target: Target, compression: Compression },
 }
 
 /// What becomes of held blocks.
@@ -51,7 +56,7 @@ impl OwnRecord {
     pub(crate) fn size(&self) -> usize {
         match &self.record {
             Record::Direct { .. } => WRITE_RECORD_SIZE + BLOCKS_PER_EXTENT * 4,
-            Record::Component { .. } => 1024,
+            Record::Component { .. } => COMPONENT_RECORD_SIZE,
             Record::Entry { .. } => limits::ENTRY_RECORD_SIZE,
             _ => WRITE_RECORD_SIZE,
         }
@@ -94,7 +99,7 @@ impl Work {
             | Work::Rollback { change: Change { op, component, part, .. }, .. } => {
                 Target { op, component, part }
             }
-            Work::Order { target, .. } => target,
+            Work::Order { target, .. } | Work::Compress { target, .. } => target,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! perform I/O or know a protocol: see [`Node`].
 
 mod changes;
+mod compression;
 mod control;
 mod disk;
 mod disks;

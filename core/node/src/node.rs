@@ -28,6 +28,8 @@ pub(crate) enum Waiter {
     Products { op: StoreOp, group: GroupKey, coefficient: u8 },
     /// An inspection of a component's data.
     Inspection { token: Token },
+    /// Nobody: a component was told how it is compressed.
+    Compression,
 }
 
 /// The state machine.
@@ -325,7 +327,18 @@ impl Node {
 
     fn answered(&mut self, op: Op, result: Result<Completion, GroupError>, out: &mut Vec<Output>) {
         match self.waiters.remove(op.0 as usize) {
-            Waiter::Store { op, group } => self.group_stored(op, group, result),
+            Waiter::Store { op, group } => {
+                let changed = match result {
+                    Ok(Completion::Component(component)) => Some(component),
+                    _ => None,
+                };
+                self.group_stored(op, group, result);
+                if let Some(component) = changed {
+                    self.follow_policy(group, component, out);
+                }
+            }
+            // Where it could not be told, it is told again.
+            Waiter::Compression => {}
             Waiter::Products { op, group, coefficient } => {
                 self.products_stored(op, group, coefficient, result);
             }

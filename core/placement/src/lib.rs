@@ -33,8 +33,8 @@ pub use explain::explain;
 pub use limits::FULL;
 pub use plan::{Debt, Plan, plan};
 pub use policy::{
-    Method, Percent, Policy, PolicyError, RULES, ReadLocality, Rule, RuleChange, Site, Stripes, Unsupported,
-    policy_words,
+    Compression, Method, Percent, Policy, PolicyError, RULES, ReadLocality, Rule, RuleChange, Site, Stripes,
+    Unsupported, policy_words,
 };
 pub use rebalance::{Balance, Move, Rebalance, balance_of, rebalance};
 pub use refusal::{Cause, DomainKind, Refusal};

@@ -38,6 +38,8 @@ pub struct Policy {
     pub read_locality: ReadLocality,
     /// When snapshots are taken by themselves, and how many are kept.
     pub snapshots: Schedules,
+    /// How blocks are stored.
+    pub compression: Compression,
 }
 
 /// How copies are kept.
@@ -67,6 +69,17 @@ pub enum ReadLocality {
     Local,
     /// The one on the host that owns the disk, unless it is slower than another by more than the network costs.
     Auto,
+}
+
+/// How blocks are stored on devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// As they are.
+    Off,
+    /// By LZ4.
+    Lz4,
+    /// By Zstandard.
+    Zstd,
 }
 
 /// A site of a stretched cluster.
@@ -152,7 +165,7 @@ const fn rule(
 }
 
 /// Every rule, in the order of the text form.
-pub const RULES: [Rule; 12] = [
+pub const RULES: [Rule; 13] = [
     rule("failures_to_tolerate", "1", "0..=3", RuleChange::Copies, "failures survived with no data lost"),
     rule("method", "mirror", "mirror, parity", RuleChange::Move, "how copies are kept"),
     rule("stripes", "auto", "auto, 1..=12", RuleChange::Move, "devices that each replica is spread over"),
@@ -212,6 +225,13 @@ pub const RULES: [Rule; 12] = [
         "none, or lines such as `hourly keep 24, daily keep 7`: every 15m, hourly, daily, weekly, monthly",
         RuleChange::AtOnce,
         "snapshots that are taken by themselves (UTC), and how many of each are kept: 255 at most",
+    ),
+    rule(
+        "compression",
+        "off",
+        "off, lz4, zstd",
+        RuleChange::AtOnce,
+        "compress blocks when they leave the write log; lz4 is fast, zstd saves more",
     ),
 ];
 
@@ -277,6 +297,7 @@ impl Policy {
         site_locality: None,
         read_locality: ReadLocality::Auto,
         snapshots: Schedules::NONE,
+        compression: Compression::Off,
     };
 
     /// [`Policy::DEFAULT`] with one copy only: what a single host can keep.
@@ -327,6 +348,10 @@ impl Policy {
             let reason = "parity survives one failure (RAID-5) or two (RAID-6): failures_to_tolerate=1 or 2";
             return refuse("method", "parity", reason);
         }
+        if self.method == Method::Parity && self.compression != Compression::Off {
+            let reason = "disks with parity are not compressed yet: set compression=off, or method=mirror";
+            return refuse("compression", self.compression.name(), reason);
+        }
         if self.read_cache_reservation > Percent(0) {
             let reason = "read caches for groups of spinning devices come with a later version";
             return refuse("read_cache_reservation", "1..=100", reason);
@@ -365,6 +390,7 @@ impl Policy {
                 ReadLocality::Auto => "auto".to_owned(),
             },
             "snapshots" => self.snapshots.to_string(),
+            "compression" => self.compression.name().to_owned(),
             _ => return None,
         })
     }
@@ -431,6 +457,10 @@ impl Policy {
                 }
             }
             "snapshots" => self.snapshots = Schedules::read(value)?,
+            "compression" => {
+                let all = [Compression::Off, Compression::Lz4, Compression::Zstd];
+                self.compression = all.into_iter().find(|one| one.name() == value)?;
+            }
             _ => unreachable!("every rule of the table is set here"),
         }
         Some(())
@@ -452,6 +482,16 @@ impl Policy {
         let (name, rules) =
             candidates.min_by_key(|(_, rules)| rules.len()).expect("there are built-in policies");
         std::iter::once(name.to_owned()).chain(rules).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl Compression {
+    fn name(self) -> &'static str {
+        match self {
+            Compression::Off => "off",
+            Compression::Lz4 => "lz4",
+            Compression::Zstd => "zstd",
+        }
     }
 }
 
@@ -513,13 +553,14 @@ impl Default for Policy {
     }
 }
 
-/// The rules as `rule=value`, joined by commas, in the order of [`RULES`]. `bytes_limit` and `snapshots` are left out where there is none:
-/// records of levels below 3 and 4 do not have them.
+/// The rules as `rule=value`, joined by commas, in the order of [`RULES`]. `bytes_limit` is left out where there is none, `snapshots` where
+/// there is none and `compression` where it is off: records of levels below 3 and 4 do not have them.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_written = |rule: &&Rule| match rule.name {
             "bytes_limit" => self.bytes_limit.is_some(),
             "snapshots" => !self.snapshots.is_empty(),
+            "compression" => self.compression != Compression::Off,
             _ => true,
         };
         for (index, rule) in RULES.iter().filter(is_written).enumerate() {

@@ -318,6 +318,12 @@ pub struct GroupView {
     pub destage_pending_bytes: u64,
     /// Bytes destaged since the start.
     pub destaged_bytes: u64,
+    /// Bytes of blocks that were compressed when they were destaged, since the start, before that; those that saved nothing among them.
+    #[serde(default)]
+    pub compressed_bytes: u64,
+    /// The same after that.
+    #[serde(default)]
+    pub packed_bytes: u64,
     /// Bytes of memory in tables.
     pub memory_bytes: u64,
     /// Share of the space at rest that the present round of scrubbing has verified.

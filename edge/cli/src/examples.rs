@@ -209,6 +209,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "drystone policy set gold iops_limit=5000",
             "drystone policy set gold failures_to_tolerate=2",
+            "drystone policy set gold compression=lz4",
             "drystone policy set gold read_locality=spread --json",
             "drystone policy set gold --snapshots 'every 15m keep 8'",
         ],

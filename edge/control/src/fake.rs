@@ -214,6 +214,8 @@ impl Fake {
             congestion: 3,
             destage_pending_bytes: 0,
             destaged_bytes: 8192,
+            compressed_bytes: 4096,
+            packed_bytes: 1024,
             memory_bytes: 0,
             scrub_progress: 0.5,
             scrub_rounds: 1,

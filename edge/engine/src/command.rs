@@ -45,7 +45,8 @@ pub enum Command {
     /// Takes an empty capacity device out of its group, or (named by its log device) an empty group out of the host. Components
     /// that stood on it when it failed are given up if that is said.
     RemoveDevice { device: DeviceId, lost: Lost, answer: Answer<Result<(), EngineError>> },
-    /// Begins to convert disk groups to the format that has snapshots, those that are not yet; tells how many that are.
+    /// Begins to convert disk groups to the format that has snapshots and compressed blocks, those that are not yet; tells how many that are. Has
+    /// components compressed as the policies of their disks say.
     Convert { answer: Answer<usize> },
     /// All of the host.
     Host { answer: Answer<HostState> },

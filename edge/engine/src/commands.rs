@@ -35,7 +35,10 @@ impl Engine {
                 self.add_capacity(group, path, file_size, create, answer);
             }
             Command::RemoveDevice { device, lost, answer } => self.remove_device(device, lost, answer),
-            Command::Convert { answer } => drop(answer.send(self.convert_groups())),
+            Command::Convert { answer } => {
+                let _ = answer.send(self.convert_groups());
+                self.node.follow_policies(self.now(), &mut self.outputs);
+            }
             Command::Host { answer } => drop(answer.send(self.host_state())),
             Command::Lock { disk, lock, answer } => drop(answer.send(self.lock(disk, lock))),
             Command::Unlock { disk, answer } => {
@@ -546,6 +549,8 @@ impl Engine {
                 congestion: state.congestion,
                 destage_pending_bytes: state.destage_pending_bytes,
                 destaged_bytes: state.counters.destaged_bytes + state.counters.direct_bytes,
+                compressed_bytes: state.counters.compressed_bytes,
+                packed_bytes: state.counters.packed_bytes,
                 memory_bytes: state.memory_bytes,
                 scrub_progress: group.scrub_progress(),
                 scrub_rounds: state.counters.scrub_rounds,

@@ -4,7 +4,8 @@
 //! meanwhile: that is what makes the `unsafe` blocks here sound.
 
 use crate::mailbox::{Mailbox, Message};
-use base::{Buffer, ComponentId};
+use base::ComponentId;
+use base::request::Buffers;
 use diskgroup::{Computation, ComputeId, Task};
 use node::GroupKey;
 use reduction::{Choice, HostSample, Meter};
@@ -33,7 +34,7 @@ unsafe impl Send for Bytes {}
 #[derive(Debug)]
 enum Work {
     /// For a group.
-    Computation { computation: Computation, bytes: Bytes, ticket: u32, mailbox: Mailbox },
+    Computation { computation: Computation, bytes: Vec<Bytes>, ticket: u32, mailbox: Mailbox },
     /// For the pass with that serial number.
     Blocks { serial: u64, batch: Batch, mailbox: Mailbox },
 }
@@ -68,7 +69,7 @@ pub(crate) struct ChosenBlock {
 struct UnderWay {
     group: GroupKey,
     id: ComputeId,
-    buffer: Buffer,
+    data: Buffers,
 }
 
 /// The works of one engine.
@@ -89,15 +90,23 @@ impl Computing {
     /// Gives the work back if the worker has too much to do, or there is none.
     pub(crate) fn hand_out(&mut self, group: GroupKey, id: ComputeId, task: Task) -> Result<(), Task> {
         let Some(worker) = worker() else { return Err(task) };
-        let bytes = Bytes { start: task.data.as_ptr(), len: task.data.len() };
+        let bytes =
+            task.data.iter().map(|buffer| Bytes { start: buffer.as_ptr(), len: buffer.len() }).collect();
         let entry = self.under_way.vacant_entry();
         let (computation, ticket) = (task.computation, entry.key() as u32);
         let work = Work::Computation { computation, bytes, ticket, mailbox: self.mailbox.clone() };
-        if worker.try_send(work).is_err() {
-            return Err(task);
+        match worker.try_send(work) {
+            Ok(()) => {
+                entry.insert(UnderWay { group, id, data: task.data });
+                Ok(())
+            }
+            Err(TrySendError::Full(work) | TrySendError::Disconnected(work)) => {
+                let Work::Computation { computation, .. } = work else {
+                    unreachable!("that work was handed in")
+                };
+                Err(Task { computation, data: task.data })
+            }
         }
-        entry.insert(UnderWay { group, id, buffer: task.data });
-        Ok(())
     }
 
     /// Whether blocks can be measured: there is a thread for it.
@@ -122,8 +131,8 @@ impl Computing {
 
     /// Work that was handed out is done: gives its buffer back, and says which group wanted it and by which id.
     pub(crate) fn ended(&mut self, ticket: u32) -> (GroupKey, ComputeId) {
-        let UnderWay { group, id, buffer } = self.under_way.remove(ticket as usize);
-        drop(buffer);
+        let UnderWay { group, id, data } = self.under_way.remove(ticket as usize);
+        drop(data);
         (group, id)
     }
 }
@@ -131,7 +140,7 @@ impl Computing {
 impl Drop for Computing {
     fn drop(&mut self) {
         // The worker may still read these; the process is about to end.
-        self.under_way.drain().for_each(|work| std::mem::forget(work.buffer));
+        self.under_way.drain().for_each(|work| std::mem::forget(work.data));
     }
 }
 
@@ -161,8 +170,9 @@ fn work(receiver: &Receiver<Work>) {
         let _ = match work {
             Work::Computation { computation, bytes, ticket, mailbox } => {
                 // SAFETY: the engine keeps the buffer, and nobody changes its bytes, until it has the answer.
-                let data = unsafe { std::slice::from_raw_parts(bytes.start, bytes.len) };
-                mailbox.send(Message::Computed(ticket, computation.perform(data)))
+                let slice = |bytes: &Bytes| unsafe { std::slice::from_raw_parts(bytes.start, bytes.len) };
+                let data: Vec<&[u8]> = bytes.iter().map(slice).collect();
+                mailbox.send(Message::Computed(ticket, computation.perform(&data)))
             }
             Work::Blocks { serial, batch, mailbox } => {
                 let meter = meter.get_or_insert_with(Meter::default);
@@ -184,7 +194,7 @@ mod tests {
         let mut computing = Computing::new(mailbox);
         let pool = Pool::new(1 << 20);
         let data = pool.take_zeroed(8192).expect("a fresh pool has a MiB");
-        let task = Task { computation: Computation::Checksums, data };
+        let task = Task { computation: Computation::Checksums, data: [data].into_iter().collect() };
         let expected = task.perform();
         computing.hand_out(GroupKey(0), ComputeId(7), task).expect("nothing else is asked for");
         let Some(Message::Computed(ticket, computed)) = inbox.wait(Duration::from_secs(60)) else {

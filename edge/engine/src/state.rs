@@ -62,6 +62,10 @@ pub struct GroupState {
     pub destage_pending_bytes: u64,
     /// Bytes destaged since the start.
     pub destaged_bytes: u64,
+    /// Bytes of blocks that were compressed, or tried, when they were destaged, since the start.
+    pub compressed_bytes: u64,
+    /// Bytes that these blocks took then.
+    pub packed_bytes: u64,
     /// Bytes of memory that the group holds for its tables.
     pub memory_bytes: u64,
     /// Scrub: share of the space at rest verified in the present round, 0..=1, and rounds completed since the start.

@@ -10,7 +10,8 @@ impl World {
     /// gone, what they said nobody knows, and the group stays closed. Nor both copies of the
     /// anchor, one of which may be torn while it is written.
     pub(crate) fn spoil_block(&mut self) {
-        let may_hit_pages = self.features.bad_pages || !self.features.snapshots;
+        let has_chunks = self.features.snapshots || self.features.compression;
+        let may_hit_pages = self.features.bad_pages || !has_chunks;
         if !may_hit_pages && !self.is_open {
             return; // Nobody knows which extents hold pages.
         }
@@ -64,10 +65,11 @@ impl World {
         self.has_rot || self.has_bad_pages()
     }
 
-    /// One bad sector damages one block, unless it is of a page.
+    /// One bad sector damages one block, unless it is of a page, or a frame in which several compressed blocks stand.
     pub(crate) fn check_damage(&self) -> Result<(), String> {
         let (damaged, bad) = (self.damaged_alone.len(), self.bad_sector_count);
-        match self.may_lose_pages() || damaged <= bad {
+        let blocks_of_sector = if self.features.compression { 8 } else { 1 };
+        match self.may_lose_pages() || damaged <= bad * blocks_of_sector {
             true => Ok(()),
             false => Err(format!("{damaged} blocks are damaged by {bad} bad sectors")),
         }

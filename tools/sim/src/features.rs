@@ -25,6 +25,8 @@ const ROLLBACKS: u64 = 0x0011_bac5_0000;
 const ZEROES: u64 = 0x02e4_0e5b_0000;
 /// See `HELD_BACK`.
 const RESTLESS: u64 = 0x0e57_1e55_0000;
+/// See `HELD_BACK`.
+const COMPRESSION: u64 = 0x0c03_b4e5_0000;
 /// Layers hold blocks in one of so many seeds.
 const HOLDING_SEEDS: u64 = 5;
 
@@ -54,6 +56,8 @@ pub struct Features {
     pub zeroes: bool,
     /// The host crashes often, and soon after checkpoints.
     pub restless: bool,
+    /// Blocks of some components are compressed, by an algorithm that changes; what is written becomes smaller to different degrees.
+    pub compression: bool,
 }
 
 /// Where features take their choices from while a run goes on.
@@ -65,6 +69,7 @@ pub(crate) struct Streams {
     pub(crate) snapshots: Random,
     pub(crate) zeroes: Random,
     pub(crate) restless: Random,
+    pub(crate) compression: Random,
 }
 
 impl Features {
@@ -80,6 +85,7 @@ impl Features {
         let snapshots = Random::new(seed ^ SNAPSHOTS);
         let mut restless = Random::new(seed ^ RESTLESS);
         let mut zeroes = Random::new(seed ^ ZEROES);
+        let mut compression = Random::new(seed ^ COMPRESSION);
         let features = Features {
             held_back: Random::new(seed ^ HELD_BACK).chance(1, 4),
             bad_sectors: bad_sectors.chance(1, 4),
@@ -91,9 +97,12 @@ impl Features {
             rollbacks: Random::new(seed ^ ROLLBACKS).chance(1, 3),
             zeroes: zeroes.chance(1, 4),
             restless: restless.chance(1, 3),
+            compression: compression.chance(1, 3),
         };
         let renewals = Random::new(seed ^ RENEWALS);
-        (features, Streams { bad_sectors, renewals, computing, holding, snapshots, zeroes, restless })
+        let streams =
+            Streams { bad_sectors, renewals, computing, holding, snapshots, zeroes, restless, compression };
+        (features, streams)
     }
 }
 
@@ -110,6 +119,7 @@ impl fmt::Display for Features {
             rollbacks,
             zeroes,
             restless,
+            compression,
         } = *self;
         let all = [
             ("held-back", held_back),
@@ -122,6 +132,7 @@ impl fmt::Display for Features {
             ("rollbacks", rollbacks),
             ("zeroes", zeroes),
             ("restless", restless),
+            ("compression", compression),
         ];
         let names: Vec<&str> = all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect();
         match names.is_empty() {
@@ -149,6 +160,7 @@ impl FromStr for Features {
                 "rollbacks" => features.rollbacks = true,
                 "zeroes" => features.zeroes = true,
                 "restless" => features.restless = true,
+                "compression" => features.compression = true,
                 other => return Err(format!("one host has no feature `{other}`")),
             }
         }

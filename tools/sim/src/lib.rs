@@ -6,6 +6,7 @@
 mod bad_sectors;
 pub mod campaign;
 pub mod cluster;
+mod compression;
 mod computing;
 pub mod device;
 mod faults;

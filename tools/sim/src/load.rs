@@ -65,9 +65,12 @@ impl World {
             promised: 0,
             watermark: WriteId::default(),
             is_deleting: false,
+            compression: diskgroup::format::page::Compression::Off,
             disk_label: vec![number as u8; 20],
         };
-        let component = Component { id: record.id, member, parts, key: None, is_deleting: false };
+        let compressions = vec![record.compression];
+        let component =
+            Component { id: record.id, member, parts, compressions, key: None, is_deleting: false };
         self.components.insert(number, component);
         let device = self.superblocks[member as usize].device;
         self.submit(Operation::Create { component: number }, |op| Input::Create { op, device, record });
@@ -123,6 +126,7 @@ impl World {
         let bytes = buffer.bytes_mut();
         let mut values: Vec<Value> = (0..count).map(|_| self.random.bits() >> 16 | 1).collect();
         self.zeroes.mix_in(&mut values);
+        self.compressing.mix_in(&mut values);
         for (index, value) in (0..count).zip(values) {
             let at = index as usize * BLOCK_SIZE as usize;
             fill(value, &mut bytes[at..at + BLOCK_SIZE as usize]);
@@ -232,6 +236,7 @@ impl World {
             Operation::Create { component } | Operation::Delete { component } => *component == number,
             Operation::Holding(holding) => holding.component() == number,
             Operation::OnSnapshot(operation, _) => operation.component() == number,
+            Operation::Compress { component, .. } => *component == number,
         });
         if is_used {
             return;

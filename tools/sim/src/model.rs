@@ -123,6 +123,36 @@ impl Model {
 /// Bytes at the end of a block that give it its checksum, where its value asks for one.
 const FORCED: usize = 4;
 
+/// Where a value tells how small its block becomes; 0 of values that were drawn without that.
+const DEGREE_SHIFT: u32 = 60;
+/// Words of a sector, each of which tells the value.
+const WORDS_PER_SECTOR: usize = 64;
+
+/// The value of a block that becomes small to a degree: 0, to five units of eight or so; 1, to one; 2, to six or seven; 3, not at all.
+pub(crate) fn squeezable(value: Value, degree: u64) -> Value {
+    assert!(value >> DEGREE_SHIFT == 0 && degree < 4, "values are drawn without a degree");
+    value | degree << DEGREE_SHIFT
+}
+
+/// A word of a block that is not zero.
+fn word_of(value: Value, index: usize) -> u64 {
+    let plain = value ^ (index as u64) << 48;
+    let in_sector = index % WORDS_PER_SECTOR;
+    match value >> DEGREE_SHIFT {
+        1 => value ^ ((index / WORDS_PER_SECTOR) as u64) << 48,
+        2 if in_sector >= WORDS_PER_SECTOR / 4 => noise(plain),
+        3 if in_sector > 0 => noise(plain),
+        _ => plain,
+    }
+}
+
+/// Bits that follow from others and look like nothing (splitmix64).
+fn noise(bits: u64) -> u64 {
+    let bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
+}
+
 /// The bytes of a value: every 8 bytes tell it, so that a torn block shows. Those of an impostor end so that the block has the checksum of
 /// zeroes: CRC-32C is linear, so what the checksums of the bytes before differ by is what the last four must be.
 pub fn fill(value: Value, bytes: &mut [u8]) {
@@ -131,7 +161,7 @@ pub fn fill(value: Value, bytes: &mut [u8]) {
         return;
     }
     for (index, word) in bytes.chunks_exact_mut(8).enumerate() {
-        word.copy_from_slice(&(value ^ (index as u64) << 48).to_le_bytes());
+        word.copy_from_slice(&word_of(value, index).to_le_bytes());
     }
     if is_impostor(value) {
         assert!(bytes.len() == BLOCK_SIZE as usize, "values are whole blocks");
@@ -150,7 +180,7 @@ pub fn value_of(bytes: &[u8]) -> Result<Value, String> {
     let word =
         |index: usize| u64::from_le_bytes(bytes[index * 8..index * 8 + 8].try_into().expect("eight bytes"));
     let value = word(0);
-    let expected = |index: usize| if value == 0 { 0 } else { value ^ (index as u64) << 48 };
+    let expected = |index: usize| if value == 0 { 0 } else { word_of(value, index) };
     let last = bytes.len() / 8 - 1;
     let is_as_expected = |index: usize| match index == last && is_impostor(value) {
         true => word(index) as u32 == expected(index) as u32 && crc32c(bytes) == CRC32C_OF_ZERO_BLOCK,
@@ -180,7 +210,8 @@ mod tests {
 
     #[test]
     fn the_value_of_a_block_is_read_as_it_was_filled_and_a_torn_block_shows() {
-        for value in [0, 1, 0x1234_5678_9abd, 2, 0x1234_5678_9abc] {
+        let squeezed = (0..4).map(|degree| squeezable(0x1234_5678_9abd, degree));
+        for value in [0, 1, 2, 0x1234_5678_9abc].into_iter().chain(squeezed) {
             let mut bytes = [0xa5; BLOCK_SIZE as usize];
             fill(value, &mut bytes);
             assert_eq!(value_of(&bytes), Ok(value));

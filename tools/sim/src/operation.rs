@@ -5,6 +5,7 @@ use crate::model::Key;
 use crate::snapshots::OnSnapshot;
 use base::WriteId;
 use diskgroup::Origin;
+use diskgroup::format::page::Compression;
 use std::collections::BTreeMap;
 
 /// One operation under way.
@@ -31,6 +32,11 @@ pub(crate) enum Operation {
     },
     Delete {
         component: u32,
+    },
+    /// Blocks that are destaged are to be stored in another way.
+    Compress {
+        component: u32,
+        compression: Compression,
     },
     /// On layers of a component.
     Holding(Holding),

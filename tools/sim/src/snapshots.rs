@@ -128,7 +128,9 @@ impl World {
     /// Between two lives, a group of the plain format is converted now and then.
     pub(crate) fn convert(&mut self) {
         let is_plain = self.superblocks[0].format == FORMAT_PLAIN;
-        if self.features.snapshots && is_plain && self.snapshots.random.chance(2, 3) {
+        let is_wanted = (self.features.snapshots && is_plain && self.snapshots.random.chance(2, 3))
+            || (is_plain && self.compressing.wants_conversion());
+        if is_wanted {
             self.superblocks.iter_mut().for_each(|one| one.format = FORMAT_VERSION);
             self.note("converted", u64::from(FORMAT_VERSION));
         }
@@ -219,7 +221,7 @@ impl World {
             Operation::OnSnapshot(OnSnapshot::Read { .. }, _) => false,
             Operation::OnSnapshot(operation, _) => operation.component() == component,
             Operation::Read { .. } | Operation::Changed { .. } => false,
-            Operation::Create { .. } | Operation::Holding(_) => false,
+            Operation::Create { .. } | Operation::Holding(_) | Operation::Compress { .. } => false,
         })
     }
 
@@ -429,6 +431,11 @@ impl World {
             }
             self.settle()?;
         }
+        self.verify_frames()
+    }
+
+    /// The frames that are used are those that pages name.
+    pub(crate) fn verify_frames(&self) -> Result<(), String> {
         let group = self.group.as_ref().expect("a group is open");
         match group.frames_agree() {
             Some(false) if !self.may_lose_pages() => {

@@ -467,7 +467,23 @@ const SELDOM_NOTICED: &[(Rule, u64, &str)] = &[
     (Rule::KeepDescribedId, 149, "bad-pages renewals restless"),
     (Rule::FreeLate, 55, "snapshots restless"),
     (Rule::KeepNewerComponent, 155, "renewals holding snapshots restless"),
+    (Rule::KeepSharedFrames, 1, "compression"),
+    (Rule::KeepSlotsInFrames, 1, "compression"),
+    (Rule::VerifyUnpacked, 27, "compression"),
 ];
+
+/// Blocks that are compressed read as they were, by whatever algorithm and however often that changes, beside crashes, damage and full devices.
+#[test]
+fn what_is_compressed_reads_as_it_was() {
+    for (seeds, features) in
+        [(1..=60, "compression"), (1..=40, "compression snapshots rollbacks restless renewals busy")]
+    {
+        for seed in seeds {
+            let run = run_pinned(seed, of_one(features), None, STEPS);
+            run.unwrap_or_else(|why| panic!("seed {seed}, {features}: {why}"));
+        }
+    }
+}
 
 /// Each view of a snapshot stays what it was when that was made, over crashes, conversions of the format, rot, and devices that are full, dead or away.
 #[test]
@@ -613,6 +629,21 @@ fn seeds_that_once_failed_pass() {
             24,
             "held-back renewals holding snapshots zeroes restless",
             "records of the component that had a slot before removed the newer one with its map pages",
+        ),
+        (
+            62,
+            "compression",
+            "frames that compressed blocks did not need were promised to others, and after a crash to these blocks again",
+        ),
+        (
+            224,
+            "busy renewals snapshots rollbacks restless compression",
+            "the record of a change made a component anew whose page was lost: holes were read where data had been",
+        ),
+        (
+            59,
+            "busy renewals snapshots rollbacks restless compression",
+            "a trim of a part that had just been emptied lost its version with a crash",
         ),
         (
             81,

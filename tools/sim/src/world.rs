@@ -1,5 +1,6 @@
 //! One run: a disk group, its virtual devices, a load, faults, and the oracle.
 
+use crate::compression::Compressing;
 use crate::computing::Computing;
 use crate::device::{Device, joined};
 use crate::faults::Faults;
@@ -16,6 +17,7 @@ use base::request::Piece;
 use base::units::BLOCK_SIZE;
 use base::{ComponentId, DeviceId, Instant, Pool, Random};
 use diskgroup::format::FORMAT_VERSION;
+use diskgroup::format::page::Compression;
 use diskgroup::format::superblock::Superblock;
 use diskgroup::{
     Completion, ComponentKey, Event, Group, GroupError, Input, Io, IoFailure, Op, Origin, Output, Rule,
@@ -97,6 +99,8 @@ pub(crate) struct Component {
     pub(crate) id: ComponentId,
     pub(crate) member: u8,
     pub(crate) parts: u32,
+    /// How it may be compressed by now: as it was told to last and, behind that, as it is being told.
+    pub(crate) compressions: Vec<Compression>,
     pub(crate) key: Option<ComponentKey>,
     pub(crate) is_deleting: bool,
 }
@@ -118,6 +122,7 @@ pub struct World {
     pub(crate) holdings: Holdings,
     pub(crate) snapshots: Snapshots,
     pub(crate) zeroes: Zeroes,
+    pub(crate) compressing: Compressing,
     /// When a host that crashes often does, and the checkpoints that it had seen last.
     restless: (Random, u64),
     pub(crate) components: BTreeMap<u32, Component>,
@@ -153,6 +158,16 @@ pub struct World {
     pub(crate) crash_at: Option<u64>,
     pub(crate) verbose: bool,
     pub(crate) failure: Option<String>,
+}
+
+fn draw_settings(random: &mut Random, removed: Option<Rule>) -> Settings {
+    Settings {
+        table_bytes_max: if random.chance(1, 2) { 0 } else { 64 << 20 },
+        retained_bytes_max: if random.chance(1, 2) { 0 } else { 2 << 20 },
+        scrub_bytes_per_second: if random.chance(1, 3) { 1 << 30 } else { 0 },
+        discard: random.chance(1, 2),
+        rules: removed.into(),
+    }
 }
 
 impl World {
@@ -194,13 +209,10 @@ impl World {
         let mut snapshots = streams.snapshots;
         let is_mapped = features.snapshots && snapshots.chance(2, 3);
         superblocks.iter_mut().filter(|_| is_mapped).for_each(|one| one.format = FORMAT_VERSION);
-        let settings = Settings {
-            table_bytes_max: if random.chance(1, 2) { 0 } else { 64 << 20 },
-            retained_bytes_max: if random.chance(1, 2) { 0 } else { 2 << 20 },
-            scrub_bytes_per_second: if random.chance(1, 3) { 1 << 30 } else { 0 },
-            discard: random.chance(1, 2),
-            rules: removed.into(),
-        };
+        let mut compressing = Compressing::new(features.compression.then_some(streams.compression));
+        let is_mapped = compressing.wants_conversion();
+        superblocks.iter_mut().filter(|_| is_mapped).for_each(|one| one.format = FORMAT_VERSION);
+        let settings = draw_settings(&mut random, removed);
         let latency_max = [50_000, 200_000, 5_000_000][random.below(3) as usize];
         World {
             random,
@@ -218,6 +230,7 @@ impl World {
             holdings: Holdings::new(streams.holding),
             snapshots: Snapshots::new(snapshots),
             zeroes: Zeroes::without_impostors(features.zeroes.then_some(streams.zeroes)),
+            compressing,
             restless: (streams.restless, 0),
             components: BTreeMap::new(),
             next_component: 1,
@@ -411,7 +424,7 @@ impl World {
             .filter_map(|operation| match operation {
                 Operation::Create { component } => Some(*component),
                 Operation::Write { .. } | Operation::Changed { .. } | Operation::Holding(_) => None,
-                Operation::OnSnapshot(..) => None,
+                Operation::OnSnapshot(..) | Operation::Compress { .. } => None,
                 Operation::Read { .. } | Operation::Delete { .. } => None,
             })
             .collect();
@@ -455,6 +468,7 @@ impl World {
             }
         }
         self.operations.clear();
+        self.find_compression();
         self.find_holdings();
         self.find_snapshots();
     }
@@ -506,6 +520,10 @@ impl World {
             (Operation::Holding(holding), Ok(Completion::Done)) => self.holding_done(holding, None),
             (Operation::Holding(holding), Err(error)) => self.holding_failed(&holding, error),
             (Operation::OnSnapshot(operation, id), result) => self.on_snapshot_ended(&operation, id, result),
+            (Operation::Compress { component, compression }, Ok(Completion::Component(_))) => {
+                self.compresses(component, compression);
+            }
+            (Operation::Compress { component, .. }, Err(error)) => self.check_error(component, error),
             (Operation::Create { component }, Ok(Completion::Component(key))) => {
                 self.components.get_mut(&component).expect("it was made").key = Some(key);
             }
@@ -538,7 +556,7 @@ impl World {
             GroupError::DeviceLost => (self.dead_members | self.given_up) & (1 << member | 1) != 0,
             GroupError::NoComponent => self.may_lose_pages(),
             GroupError::Full => self.features.holding,
-            GroupError::NoSlot | GroupError::Malformed => false,
+            GroupError::NoSlot | GroupError::Malformed | GroupError::NotConverted => false,
             GroupError::NoSnapshot | GroupError::SnapshotRefused => false,
         };
         if !is_fair {
@@ -564,7 +582,7 @@ impl World {
     fn live(&mut self, steps: u64, ends_in_crash: bool) -> Result<bool, String> {
         for _ in 0..steps {
             if self.is_open && self.operations.len() < 24 && self.random.chance(2, 3) {
-                if !self.begin_on_snapshot() && !self.begin_holding() {
+                if !self.begin_on_snapshot() && !self.begin_holding() && !self.begin_compressing() {
                     self.begin_operation();
                 }
             } else {
@@ -753,7 +771,8 @@ impl World {
             }
         }
         self.verify_holdings()?;
-        self.verify_snapshots()
+        self.verify_snapshots()?;
+        if self.features.compression { self.verify_frames() } else { Ok(()) }
     }
 
     /// Block by block, since one damaged block hides its neighbours in a larger read.

@@ -137,7 +137,7 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
     ("placement", &["thiserror"]),
     ("replication", &["rustc-hash", "slab", "smallvec", "thiserror"]),
     ("cluster", &["smallvec", "thiserror"]),
-    ("diskgroup", &["rustc-hash", "slab", "smallvec", "thiserror"]),
+    ("diskgroup", &["lz4_flex", "rustc-hash", "slab", "smallvec", "thiserror", "zstd"]),
     ("node", &["rustc-hash", "slab", "smallvec", "thiserror"]),
     ("reduction", &["lz4_flex", "sha2", "thiserror", "zstd"]),
     ("etcd", &["etcd-client", "libc", "serde", "serde_json", "tempfile", "thiserror", "tokio"]),

@@ -8,7 +8,7 @@ use super::{DiskRecord, Nodes, Objection, Transition, node_of};
 use base::units::format_bytes;
 use base::{ComponentId, DeviceId};
 use layout::{Component, Layout, Side};
-use placement::{DeviceSpace, Policy};
+use placement::{Compression, DeviceSpace, Policy};
 use std::collections::BTreeMap;
 
 impl DiskRecord {
@@ -35,6 +35,7 @@ impl DiskRecord {
         self.expect_one_layout()?;
         self.expect_no_snapshots("cannot be moved into another layout")?;
         self.expect_no_origin("cannot be moved into another layout")?;
+        self.expect_uncompressed(policy)?;
         if self.growth.is_some() {
             return Err(Objection::Growth("the disk is growing"));
         }
@@ -81,6 +82,7 @@ impl DiskRecord {
         self.expect_one_layout()?;
         self.expect_no_snapshots("cannot be moved into another layout")?;
         self.expect_no_origin("cannot be moved into another layout")?;
+        self.expect_uncompressed(policy)?;
         let mut last = 0;
         let mut ids = || {
             last += 1;
@@ -88,6 +90,17 @@ impl DiskRecord {
         };
         let plan = placement::plan(policy, self.size, devices, &mut ids, self.placement_seed())?;
         self.plan_room(&plan.layout, devices, used_bytes)
+    }
+
+    /// Refuses a move of a disk that is compressed, before it or behind it: what is moved is held beside the content of parts, which compressed
+    /// parts cannot have.
+    fn expect_uncompressed(&self, policy: &Policy) -> Result<(), Objection> {
+        match [self.policy.compression, policy.compression] {
+            [Compression::Off, Compression::Off] => Ok(()),
+            _ => Err(Objection::Growth(
+                "a compressed disk cannot be moved into another layout: set compression=off first",
+            )),
+        }
     }
 
     /// Decides among devices that are equal, so that a forecast names those that the move takes.

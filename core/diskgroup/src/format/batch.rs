@@ -7,6 +7,7 @@
 //! and a checksum of its own, so that one bad sector does not take away what the batch was (docs/design/0025). A program that
 //! knows nothing of copies takes it for padding; headers of such a program have none.
 
+mod components;
 mod mapped;
 
 use super::id::{read_id, write_id};
@@ -109,6 +110,8 @@ pub enum Record {
         slot: u32,
         /// All of it.
         record: ComponentRecord,
+        /// Whether it was there before. A log of before that was told says "no" of all.
+        is_change: bool,
     },
     /// A slot became empty.
     ComponentGone {
@@ -438,9 +441,9 @@ impl Record {
                 change(w, *component, *part, *id);
                 origin.encode(w);
             }
-            Record::Component { member, slot, record } => {
-                location(w, 5, ExtentLocation { member: *member, extent: *slot }, 0, 0);
-                record.encode(w);
+            Record::Component { member, slot, record, is_change } => {
+                let at = ExtentLocation { member: *member, extent: *slot };
+                Record::encode_component(w, at, record, *is_change);
             }
             Record::ComponentGone { member, slot } => {
                 location(w, 6, ExtentLocation { member: *member, extent: *slot }, 0, 0);
@@ -537,7 +540,7 @@ impl Record {
             _ if is_copy => {
                 return Err(FormatError::Damaged("a log record of an unknown kind"));
             }
-            5 => Record::Component { member, slot: location.extent, record: ComponentRecord::decode(r)? },
+            5 => Record::decode_component(r, location, a)?,
             6 => Record::ComponentGone { member, slot: location.extent },
             7 => Record::PageIntent { member, page: location.extent, version: r.u64() },
             8 => {
@@ -809,6 +812,7 @@ mod tests {
             promised: 3,
             watermark: WriteId { epoch: 2, sequence: 7 },
             is_deleting: false,
+            compression: crate::format::page::Compression::Zstd,
             disk_label: b"disk".to_vec(),
         };
         let origin = Origin::Guest(RequestTag(0x5afe));
@@ -862,7 +866,7 @@ mod tests {
             },
             Record::Trim { component, part: 4, location, block: 0, count_less_one: 255, id, origin },
             Record::Free { component, part: 4, location, id, origin: Origin::Copy },
-            Record::Component { member: 1, slot: 6, record },
+            Record::Component { member: 1, slot: 6, record, is_change: true },
             Record::ComponentGone { member: 1, slot: 6 },
             Record::PageIntent { member: 1, page: 6, version: 1 << 40 },
             Record::Watermark { member: 1, component, id, from_epoch: 3 },

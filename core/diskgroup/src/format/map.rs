@@ -39,6 +39,30 @@ pub enum Algorithm {
     Zstd,
 }
 
+/// In how many units of 512 bytes a block is stored, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Form {
+    /// 1 to 8; fewer than 8 if it is compressed.
+    pub units: u8,
+    /// How.
+    pub algorithm: Algorithm,
+}
+
+impl Form {
+    /// As it is.
+    pub const PLAIN: Form = Form { units: UNITS_PER_BLOCK, algorithm: Algorithm::Plain };
+
+    /// The entry of a block in that form at that unit of the device.
+    pub fn entry_at(self, unit: u64, checksum: u32) -> Entry {
+        Entry::stored(unit, self.units, self.algorithm, checksum)
+    }
+
+    /// Whether it is compressed.
+    pub fn is_packed(self) -> bool {
+        self.algorithm != Algorithm::Plain
+    }
+}
+
 /// Where a block of a mapped part stands, and since when: one entry of a map or delta page.
 ///
 /// The low 48 bits of `place` are the six bytes of the device: the place in units of 512 bytes (40 bits, 0: a hole), units less one (3),
@@ -122,6 +146,11 @@ impl Entry {
             2 => Algorithm::Zstd,
             _ => Algorithm::Plain,
         }
+    }
+
+    /// In how many units, and how, it is stored.
+    pub fn form(self) -> Form {
+        Form { units: self.units(), algorithm: self.algorithm() }
     }
 
     fn encode(self, w: &mut Writer) {

@@ -6,7 +6,7 @@
 //! checksum of its own, so that a damaged *older* copy is known to be the older one.
 
 use super::id::{HEADER_SIZE, read_id, write_id};
-use super::map::{DeltaPage, MapPage, SnapshotPage};
+use super::map::{Algorithm, DeltaPage, MapPage, SnapshotPage};
 use super::{FORMAT_PLAIN, FORMAT_VERSION, FormatError, RESERVED, is_blank};
 use base::bytes::{Reader, Writer};
 use base::checksum;
@@ -136,6 +136,33 @@ impl Descriptor {
     }
 }
 
+/// Whether blocks of a component are compressed when they are destaged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Compression {
+    /// They are stored as they are.
+    #[default]
+    Off = 0,
+    /// By LZ4.
+    Lz4 = 1,
+    /// By Zstandard.
+    Zstd = 2,
+}
+
+impl Compression {
+    fn decode(byte: u8) -> Option<Compression> {
+        [Compression::Off, Compression::Lz4, Compression::Zstd].into_iter().find(|one| *one as u8 == byte)
+    }
+
+    /// How blocks are stored that it makes smaller; `None`: it tries none.
+    pub fn algorithm(self) -> Option<Algorithm> {
+        match self {
+            Compression::Off => None,
+            Compression::Lz4 => Some(Algorithm::Lz4),
+            Compression::Zstd => Some(Algorithm::Zstd),
+        }
+    }
+}
+
 /// What a component is, as its device keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComponentRecord {
@@ -153,13 +180,15 @@ pub struct ComponentRecord {
     pub watermark: WriteId,
     /// Whether it is being deleted: its extents are given back one by one, after a restart too.
     pub is_deleting: bool,
+    /// How blocks are stored that are destaged from now on.
+    pub compression: Compression,
     /// The label of its disk, from which a lost directory can be rebuilt; opaque here.
     pub disk_label: Vec<u8>,
 }
 
 impl ComponentRecord {
     /// Appends the record.
-    pub(super) fn encode(&self, w: &mut Writer) {
+    pub(in crate::format) fn encode(&self, w: &mut Writer) {
         assert!(self.disk_label.len() <= DISK_LABEL_SIZE_MAX, "the maker of a record keeps to its limit");
         w.u64(self.id.0);
         w.u128(self.disk.0);
@@ -168,27 +197,34 @@ impl ComponentRecord {
         w.u32(self.promised);
         write_id(w, self.watermark);
         w.u8(u8::from(self.is_deleting));
-        w.u8(0);
+        w.u8(self.compression as u8);
         w.u16(self.disk_label.len() as u16);
         w.slice(&self.disk_label);
     }
 
-    pub(super) fn decode(r: &mut Reader<'_>) -> Result<ComponentRecord, FormatError> {
+    pub(in crate::format) fn decode(r: &mut Reader<'_>) -> Result<ComponentRecord, FormatError> {
         let (id, disk) = (ComponentId(r.u64()), DiskId(r.u128()));
         let (size, reservation) = (r.u64(), r.u64());
         let (promised, watermark) = (r.u32(), read_id(r));
         let is_deleting = r.u8() != 0;
-        if !r.reserved(1) {
-            return Err(RESERVED);
-        }
+        let compression = Compression::decode(r.u8()).ok_or(RESERVED)?;
         let len = r.u16() as usize;
         if len > DISK_LABEL_SIZE_MAX {
             return Err(FormatError::Damaged("a component's record is too long"));
         }
         let disk_label = r.slice(len).to_vec();
         r.finish()?;
-        let record =
-            ComponentRecord { id, disk, size, reservation, promised, watermark, is_deleting, disk_label };
+        let record = ComponentRecord {
+            id,
+            disk,
+            size,
+            reservation,
+            promised,
+            watermark,
+            is_deleting,
+            compression,
+            disk_label,
+        };
         match record.makes_sense() {
             true => Ok(record),
             false => Err(FormatError::Damaged("a component's size or identity makes no sense")),
@@ -389,6 +425,7 @@ mod tests {
             promised: 9,
             watermark: WriteId { epoch: 8, sequence: 7 },
             is_deleting: true,
+            compression: Compression::Lz4,
             disk_label: vec![7; DISK_LABEL_SIZE_MAX],
         };
         let holes = vec![WriteId { epoch: 1, sequence: 2 }; HOLES_MAX];

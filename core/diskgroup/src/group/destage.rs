@@ -195,7 +195,7 @@ impl Group {
         let component = &self.components[component];
         // What a deleted component has in an extent may be on its way to be freed with that.
         let is_seen = component.lineage.keeper(born).is_some() && !component.record.is_deleting;
-        match dirty.location().is_placed() && !is_seen {
+        match dirty.location().is_placed() && !is_seen && !self.leaves_for_frames(dirty) {
             true => Way::InPlace,
             false => Way::Mapped { born },
         }
@@ -240,7 +240,7 @@ impl Group {
     }
 
     /// The component and part of what the log has.
-    fn owner_of(&self, dirty: u32) -> Owner {
+    pub(super) fn owner_of(&self, dirty: u32) -> Owner {
         let dirty = self.index.get(dirty);
         let location = dirty.location();
         match dirty.part() {
@@ -251,7 +251,7 @@ impl Group {
     }
 
     /// All data are read: they get their places and are written there.
-    fn write_destage(&mut self, key: u32, out: &mut Vec<Output>) {
+    pub(super) fn write_destage(&mut self, key: u32, out: &mut Vec<Output>) {
         let destage = self.destaging.get(key);
         if destage.is_stale(&self.index) {
             return self.end_destage(key, out);
@@ -265,6 +265,7 @@ impl Group {
                     item.unit = geometry.block_offset(location.extent, usize::from(item.block)) / SECTOR_SIZE;
                 }
             }
+            Way::Mapped { .. } if self.compress_visit(key, out) => return,
             Way::Mapped { .. } => self.place_items(key, out),
         }
         let runs = self.destaging.begin_writes(key);
@@ -276,34 +277,6 @@ impl Group {
             let (member, offset) = (index, unit * SECTOR_SIZE);
             let io = self.issue(member, Purpose::DestageWrite { destage: key });
             out.push(Output::Write { io, member, offset, buffers, stable: false, gentle: true });
-        }
-    }
-
-    /// The blocks of a visit to a mapped part, which are all read, get their frames.
-    fn place_items(&mut self, key: u32, out: &mut Vec<Output>) {
-        let destage = self.destaging.get(key);
-        let (index, dirty) = (destage.due().member(), destage.dirty());
-        let owner = self.owner_of(dirty);
-        let entries = self.index.get(dirty);
-        // What was written again while it was read needs no frame: that is promised to the newer version.
-        self.destaging.retain_items(key, |item| entries.has_at(item.block, item.position));
-        let blocks = self.destaging.items_of(key);
-        let count = blocks.len();
-        self.index.begin_move(dirty, blocks);
-        let mut frames = self.take_frames(index, count).into_iter();
-        let mut lost: Vec<u8> = Vec::new();
-        for item in self.destaging.items_mut(key).iter_mut().filter(|item| item.data.is_some()) {
-            match frames.next() {
-                Some(frame) => item.unit = self.members[index].unit_of(frame),
-                // Pages are lost, and the device is full.
-                None => {
-                    item.data = None;
-                    lost.push(item.block);
-                }
-            }
-        }
-        for block in lost {
-            self.note_damage(index, (owner.component, owner.part, u16::from(block)), 0, out);
         }
     }
 
@@ -346,8 +319,8 @@ impl Group {
     pub(super) fn give_frames_back<'a>(&mut self, index: u8, items: impl Iterator<Item = &'a Item>) {
         let member = &mut self.members[index];
         for item in items.filter(|item| item.unit > 0) {
-            let frame = member.frame_at(item.unit).expect("it was a frame");
-            member.pools.free(frame);
+            let slot = member.slot_at(item.unit, item.form.units).expect("it was a frame");
+            member.pools.free(slot);
         }
     }
 
@@ -380,9 +353,10 @@ impl Group {
         }
     }
 
-    fn end_destage(&mut self, key: u32, out: &mut Vec<Output>) {
-        let Visited { due, dirty, pinned, was_begun } = self.destaging.end(key);
+    pub(super) fn end_destage(&mut self, key: u32, out: &mut Vec<Output>) {
+        let Visited { due, dirty, pinned, was_begun, spare } = self.destaging.end(key);
         let index = due.member();
+        self.members[index].pools.visit_ended(spare);
         pinned.iter().for_each(|page| self.members[index].table.unpin(*page));
         // By this visit it may have left its extent.
         let part = self.index.get(dirty).part();

@@ -242,7 +242,7 @@ impl Group {
         if is_void {
             return self.accept_trim(change, held.blocks(), out);
         }
-        if self.is_unplaced(key, part) {
+        if self.components[key].lineage.has_living() || self.is_mapped(key, part) {
             // What is held settles in an extent of the part, which a part that snapshots see does not have.
             fail(&held.into_work(change, ends), GroupError::SnapshotRefused, out);
             return None;
@@ -570,7 +570,7 @@ fn touched_blocks(work: &Work) -> [bool; BLOCKS_PER_EXTENT] {
         }
         Work::Trim { change, count } => (change.block..change.block + count, &[]),
         Work::Order { ranges, .. } => (0..0, ranges),
-        Work::Snapshot { .. } | Work::Rollback { .. } => (0..0, &[]),
+        Work::Snapshot { .. } | Work::Rollback { .. } | Work::Compress { .. } => (0..0, &[]),
     };
     mark(own, true);
     ranges.iter().filter(|range| range.layer != ROW_LAYER).for_each(|range| mark(range.blocks(), true));

@@ -8,6 +8,7 @@ use crate::index::{Direct, IndexEntry, Newest, OfPart};
 use crate::lineage::Rollback;
 use crate::member::Owner;
 use crate::rules::Rule;
+use base::units::BLOCKS_PER_REGION;
 use base::{ComponentId, WriteId};
 
 impl Group {
@@ -56,7 +57,9 @@ impl Group {
             }
             Record::Direct { .. } => self.install_direct(record, batch_position),
             Record::Free { .. } => self.install_free(record, batch_position),
-            Record::Component { member, slot, record } => self.install_component(*member, *slot, record),
+            Record::Component { member, slot, record, is_change } => {
+                self.install_component((*member, *slot), record, *is_change);
+            }
             Record::ComponentGone { member, slot } => {
                 self.install_component_gone(*member, *slot, batch_position);
             }
@@ -64,7 +67,7 @@ impl Group {
                 self.install_watermark(*component, *id, *from_epoch);
             }
             Record::Hole { component, part, id, .. } => self.note_hole(*component, *part, *id),
-            Record::Entry { component, entry, .. } => self.install_entry(*component, entry),
+            Record::Entry { component, entry, .. } => self.install_entry(*component, entry, batch_position),
             Record::PageIntent { .. } => {}
             Record::Chunk { location, number } => self.install_chunk(*location, *number),
             Record::PoolGone { location } => self.disown(*location, batch_position),
@@ -94,9 +97,25 @@ impl Group {
     }
 
     /// A guest's trim that found nothing leaves the id of a hole.
-    fn install_entry(&mut self, component: ComponentId, entry: &WindowEntry) {
+    fn install_entry(&mut self, component: ComponentId, entry: &WindowEntry, position: u64) {
         if entry.is_trim && !entry.is_span() {
             self.note_hole(component, entry.part, entry.id);
+            self.raise_over_trim(component, entry, position);
+        }
+    }
+
+    /// While the log is read: a trim found nothing because a mapped part had been emptied, and its page was given back, but not before the crash. So the
+    /// part has its page, or what the log says of it, again, and these tell lesser versions.
+    fn raise_over_trim(&mut self, component: ComponentId, entry: &WindowEntry, position: u64) {
+        let (Phase::Opening(_), Some(key)) = (&self.phase, self.components.key_of(component)) else { return };
+        let (part, first) = (entry.part, usize::from(entry.block));
+        if entry.count == 0 || !self.has_content(key, part) {
+            return;
+        }
+        let location = ExtentLocation::unplaced(self.components[key].member);
+        let last = first + usize::from(entry.count) - 1;
+        for region in first / BLOCKS_PER_REGION..=last / BLOCKS_PER_REGION {
+            self.index.raise(location, Some((key, part)), (region as u8, entry.id), position);
         }
     }
 
@@ -199,7 +218,7 @@ impl Group {
         self.index.reset(location, None, position);
     }
 
-    fn install_component(&mut self, member: u8, slot: u32, record: &ComponentRecord) {
+    fn install_component(&mut self, (member, slot): (u8, u32), record: &ComponentRecord, is_change: bool) {
         self.members[member].table.mark_dirty(slot);
         let holder = self.members[member].table.component_in(slot);
         if let Some(key) = holder.filter(|key| self.components[*key].record.id != record.id) {
@@ -213,7 +232,11 @@ impl Group {
             record.promised = record.promised.max(before.promised);
             record.watermark = record.watermark.max(before.watermark);
             let is_deleting = record.is_deleting;
+            let is_open = matches!(self.phase, Phase::Open);
             self.with_reservation(key, |component| {
+                if !is_open {
+                    component.compression_asked = record.compression;
+                }
                 component.record = record;
                 component.is_stable = true;
             });
@@ -222,7 +245,11 @@ impl Group {
             }
             return;
         }
-        self.insert_component(Component::new(record.clone(), (member, slot), Vec::new(), Stability::Stable));
+        // A component that is changed was there: its page is lost, or its device. Of what it had then, the log tells a part alone.
+        if !is_change {
+            let component = Component::new(record.clone(), (member, slot), Vec::new(), Stability::Stable);
+            self.insert_component(component);
+        }
     }
 
     fn install_component_gone(&mut self, member: u8, slot: u32, position: u64) {

@@ -3,8 +3,9 @@
 use super::{Group, Phase};
 use crate::checkpoint::DeletionCheckpoint;
 use crate::component::{Component, Stability};
+use crate::format::FORMAT_PLAIN;
 use crate::format::batch::{ExtentLocation, Origin, Record};
-use crate::format::page::ComponentRecord;
+use crate::format::page::{ComponentRecord, Compression};
 use crate::io::{ComponentKey, GroupError, Op, Output};
 use crate::part_map::Placement;
 use crate::rules::Rule;
@@ -117,11 +118,14 @@ impl Group {
         let Some(slot) = slot.filter(|_| self.components.key_of(record.id).is_none()) else {
             return out.push(refuse(GroupError::NoSlot));
         };
+        if record.compression != Compression::Off && self.log.format() == FORMAT_PLAIN {
+            return out.push(refuse(GroupError::NotConverted));
+        }
         if record.reservation.div_ceil(EXTENT_SIZE) > member.space.unreserved() {
             return out.push(refuse(GroupError::NoSpace));
         }
         self.insert_component(Component::new(record.clone(), (index, slot), Vec::new(), Stability::OnItsWay));
-        self.submit_record(Some(op), Record::Component { member: index, slot, record });
+        self.submit_record(Some(op), Record::Component { member: index, slot, record, is_change: false });
     }
 
     pub(super) fn update(
@@ -145,7 +149,8 @@ impl Group {
             return out.push(Output::Done { op, result: Err(GroupError::NoSpace) });
         }
         let (member, slot) = (current.member, current.slot);
-        self.submit_record(Some(op), Record::Component { member, slot, record });
+        let record = ComponentRecord { compression: current.compression_asked, ..record };
+        self.submit_record(Some(op), Record::Component { member, slot, record, is_change: true });
     }
 
     pub(super) fn promise(&mut self, op: Op, component: ComponentKey, epoch: u32, out: &mut Vec<Output>) {
@@ -154,9 +159,10 @@ impl Group {
         }
         let current = &self.components[component.0];
         assert!(epoch > current.record.promised, "promised epochs grow");
-        let record = ComponentRecord { promised: epoch, ..current.record.clone() };
+        let compression = current.compression_asked;
+        let record = ComponentRecord { promised: epoch, compression, ..current.record.clone() };
         let (member, slot) = (current.member, current.slot);
-        self.submit_record(Some(op), Record::Component { member, slot, record });
+        self.submit_record(Some(op), Record::Component { member, slot, record, is_change: true });
     }
 
     pub(super) fn delete(&mut self, op: Op, component: ComponentKey, out: &mut Vec<Output>) {
@@ -166,7 +172,7 @@ impl Group {
         let current = &self.components[component.0];
         let record = ComponentRecord { is_deleting: true, reservation: 0, ..current.record.clone() };
         let (member, slot) = (current.member, current.slot);
-        self.submit_record(Some(op), Record::Component { member, slot, record });
+        self.submit_record(Some(op), Record::Component { member, slot, record, is_change: true });
         self.components.begin_deletion(component.0);
     }
 
@@ -245,7 +251,8 @@ impl Group {
         for page in self.components[key].lineage.take_pages() {
             self.members[member].table.give_page_back(page);
         }
-        let had_pages = self.components[key].lineage.last_number() > 0;
+        let component = &self.components[key];
+        let had_pages = component.had_pages || component.lineage.last_number() > 0;
         match self.deletion_checkpoint {
             DeletionCheckpoint::None if had_pages => {
                 self.deletion_checkpoint = DeletionCheckpoint::Wanted;

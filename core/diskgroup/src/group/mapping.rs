@@ -11,7 +11,7 @@ use crate::format::page::Descriptor;
 use crate::index::{Dirty, Raised};
 use crate::io::{LayerRanges, Output};
 use crate::part_map::Placement;
-use crate::pools::Frame;
+use crate::pools::{Frame, Slot};
 use crate::rules::Rule;
 use crate::table::Content;
 use crate::work::{Change, Work};
@@ -28,7 +28,13 @@ impl Group {
     /// Whether a write or trim of a part gets its place when it is destaged.
     pub(super) fn is_unplaced(&self, component: u32, part: u32) -> bool {
         self.components[component].lineage.has_living()
-            || self.index.page_of(component, part).is_some()
+            || self.is_mapped(component, part)
+            || self.is_to_be_compressed(component, part)
+    }
+
+    /// Whether a part has a map page, or had or may get one by what the log has of it.
+    pub(super) fn is_mapped(&self, component: u32, part: u32) -> bool {
+        self.index.page_of(component, part).is_some()
             || self.index.of(component, part).is_some_and(Dirty::is_mapped)
             || self.unmapped.contains((component, part))
     }
@@ -184,10 +190,10 @@ impl Group {
     /// An entry is not seen any more.
     pub(super) fn free_entry(&mut self, index: u8, entry: Entry) {
         let member = &mut self.members[index];
-        let Some(frame) = entry.unit().and_then(|unit| member.frame_at(unit)) else { return };
+        let Some(slot) = member.slot_of(entry) else { return };
         match self.rules.hold(Rule::FreeLate) {
-            true => member.pools.free(frame),
-            false => member.pools.free_early(frame),
+            true => member.pools.free(slot),
+            false => member.pools.free_early(slot),
         }
     }
 
@@ -239,7 +245,7 @@ impl Group {
             let entry = match (item.checksum, item.is_damaged()) {
                 (None, _) => Entry::hole(born),
                 (Some(_), true) => Entry::LOST.born(born),
-                (Some(checksum), false) => Entry::plain(item.unit, checksum, born),
+                (Some(checksum), false) => item.form.entry_at(item.unit, checksum).born(born),
             };
             let old = std::mem::replace(&mut map.entries[usize::from(item.block)], entry);
             let region = &mut map.regions[usize::from(item.block) / BLOCKS_PER_REGION];
@@ -288,6 +294,7 @@ impl Group {
             table.take_page(Content::Map(Box::new(map))).expect("pages were had before blocks were written");
         table.name(page, (id, part));
         self.unmapped.note((key, part));
+        self.components[key].had_pages = true;
         self.index.set_page((key, part), index, page);
         page
     }
@@ -314,10 +321,10 @@ impl Group {
         let mut map = MapPage { regions: found.regions, ..MapPage::empty(id, part) };
         for block in 0..BLOCKS_PER_EXTENT {
             let frame = Frame { extent, block: block as u8 };
-            member.pools.occupy(frame);
+            member.pools.occupy(Slot::whole(frame));
             match found.is_allocated(block) {
                 true => map.entries[block] = Entry::plain(member.unit_of(frame), found.checksums[block], 0),
-                false => member.pools.free(frame),
+                false => member.pools.free(Slot::whole(frame)),
             }
         }
         map

@@ -64,7 +64,7 @@ impl Group {
         let Some(index) = self.member_of(device) else { return true };
         let member = &self.members[index];
         let Some(position) = member.leaves_at() else { return false };
-        let has_io = self.requests.is_busy(index);
+        let has_io = self.requests.is_busy(index) || self.destaging.visits(index);
         let is_quiet = self.checkpoint.is_idle() && !has_io && matches!(self.phase, Phase::Open);
         let is_clean = member.table.dirty_count() == 0 || !member.is_in_service();
         let is_named = self.buffer.is_device_named(index) && self.rules.hold(Rule::LeaveAfterLastRecord);

@@ -13,7 +13,10 @@ impl Group {
     /// Whether a write of a whole mapped part may go to an extent of its own, so that the part is plain from then on.
     pub(super) fn may_become_plain(&self, key: u32, part: u32) -> bool {
         let lineage = &self.components[key].lineage;
-        self.index.page_of(key, part).is_some()
+        // What is compressed goes through the log, where it waits for that.
+        let is_compressed = self.is_to_be_compressed(key, part);
+        !is_compressed
+            && self.index.page_of(key, part).is_some()
             && lineage.snapshots().is_empty()
             && lineage.deltas_of(part).is_empty()
             && !self.held.touches(key, part)

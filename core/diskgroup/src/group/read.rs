@@ -147,6 +147,7 @@ impl Group {
             let (member, offset) = match location {
                 BlockLocation::Log { position, .. } => (0, self.log_offset(position)),
                 BlockLocation::Rest { member, unit, .. } => (member, unit * SECTOR_SIZE),
+                BlockLocation::Packed { .. } => unreachable!("their frames are read"),
                 BlockLocation::Hole | BlockLocation::Lost => unreachable!("a hole has no buffer"),
             };
             let purpose = Purpose::Read { read: key, run };
@@ -161,7 +162,7 @@ impl Group {
         result: Result<BadBlocks, ()>,
         out: &mut Vec<Output>,
     ) {
-        self.reads[key].run_done(run, result);
+        self.reads[key].run_done(run, result, &mut self.unpacker);
         if !self.reads[key].is_waiting() {
             self.finish_read(key, out);
         }
@@ -175,7 +176,8 @@ impl Group {
         if !read.verifies() {
             return self.finish_unverified(key, out);
         }
-        let mismatch = read.first_mismatch().filter(|_| self.rules.hold(Rule::VerifyChecksums));
+        let trusts_packed = !self.rules.hold(Rule::VerifyUnpacked);
+        let mismatch = read.first_mismatch(trusts_packed).filter(|_| self.rules.hold(Rule::VerifyChecksums));
         match mismatch {
             None => self.deliver(key, out),
             Some(mismatch) if read.is_damaged(mismatch) => self.end_damaged(key, mismatch, out),
@@ -214,7 +216,7 @@ impl Group {
             return self.end_read(key, Err(GroupError::NoComponent), out); // It was deleted meanwhile.
         };
         let member = match location {
-            BlockLocation::Rest { member, .. } => member,
+            BlockLocation::Rest { member, .. } | BlockLocation::Packed { member, .. } => member,
             BlockLocation::Lost => found_member,
             BlockLocation::Log { .. } | BlockLocation::Hole => 0,
         };
@@ -317,8 +319,10 @@ fn rest_of_map(
             return Ok(BlockLocation::Lost); // A lost page may have told of the block as this snapshot sees it.
         }
     }
+    let (form, checksum) = (entry.form(), entry.checksum);
     Ok(match entry.unit() {
-        Some(unit) => BlockLocation::Rest { member: index, unit, checksum: entry.checksum },
+        Some(unit) if form.is_packed() => BlockLocation::Packed { member: index, unit, form, checksum },
+        Some(unit) => BlockLocation::Rest { member: index, unit, checksum },
         None if entry.is_lost() => BlockLocation::Lost,
         None => BlockLocation::Hole,
     })

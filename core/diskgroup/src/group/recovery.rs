@@ -10,7 +10,7 @@
 use super::table::content_of;
 use super::{Group, Phase};
 use crate::component::{Component, Stability};
-use crate::compute::{Computation, ComputeId, Task};
+use crate::compute::{ComputeId, Task};
 use crate::format::FORMAT_PLAIN;
 use crate::format::anchor::{ANCHOR_SIZE, Anchor, anchor_offset};
 use crate::format::batch::{BatchHeader, ExtentLocation, Record, blocks_of_one};
@@ -23,7 +23,7 @@ use crate::io::{Event, OpenError, Output};
 use crate::limits;
 use crate::log::BatchStart;
 use crate::member::Owner;
-use crate::pools::Frame;
+use crate::pools::Slot;
 use crate::recovery::{Batch, Recovery, Stage, Told};
 use crate::requests::Purpose;
 use crate::rules::Rule;
@@ -317,6 +317,7 @@ impl Group {
                 self.components[key].lineage.note_rolled_back(part, map.rolled_back);
                 self.recovery().note_map(component, part, map.through);
                 self.index.set_page((key, part), index, number);
+                self.components[key].had_pages = true;
                 self.with_reservation(key, Component::take_extent);
             }
             PageContent::Delta(delta) => {
@@ -341,16 +342,16 @@ impl Group {
         self.occupy_named(index, &entries)
     }
 
-    /// The frames that a page names are used.
+    /// The slots that a page names are used.
     fn occupy_named(&mut self, index: u8, entries: &[Entry]) -> Result<(), &'static str> {
         let member = &mut self.members[index];
-        let frames: Vec<Frame> = entries.iter().filter_map(|entry| member.frame_at(entry.unit()?)).collect();
-        for frame in frames {
-            if !member.pools.contains(frame.extent) {
-                member.pools.add(frame.extent);
+        let slots: Vec<Slot> = entries.iter().filter_map(|entry| member.slot_of(*entry)).collect();
+        for slot in slots {
+            if !member.pools.contains(slot.frame().extent) {
+                member.pools.add(slot.frame().extent);
             }
-            if !member.pools.occupy(frame) {
-                return Err("two blocks claim the same frame");
+            if !member.pools.occupy(slot) {
+                return Err("two blocks claim the same place");
             }
         }
         Ok(())
@@ -534,7 +535,7 @@ impl Group {
     ) {
         let id = self.compute_ids.next();
         self.recovery().begin(Stage::Verifying { id, block, unreadable });
-        out.push(Output::Compute { id, task: Task { computation: Computation::Checksums, data: buffer } });
+        out.push(Output::Compute { id, task: Task::checksums(buffer) });
     }
 
     pub(super) fn recovery_computed(&mut self, id: ComputeId, checksums: &[u32], out: &mut Vec<Output>) {

@@ -5,7 +5,7 @@
 
 use super::Group;
 use super::table::content_of;
-use crate::compute::{Computation, ComputeId, Task};
+use crate::compute::{ComputeId, Computed, Task};
 use crate::format::batch::ExtentLocation;
 use crate::format::page::{Copy, Descriptor, PAGE_SIZE, Page};
 use crate::held::HeldEntry;
@@ -283,7 +283,7 @@ impl Group {
         match step {
             Step::Extent(read) => {
                 let (id, device) = (self.compute_ids.next(), member.id);
-                let task = Task { computation: Computation::Checksums, data: buffer.clone() };
+                let task = Task::checksums(buffer.clone());
                 out.push(Output::Compute { id, task });
                 let read = Scrubbed::Extent(read);
                 let verification = Verification { id, device, read, buffer, unreadable: bad };
@@ -301,7 +301,7 @@ impl Group {
     }
 
     /// The checksums of an extent are computed. Nothing is said of a device that has left the group meanwhile.
-    pub(super) fn scrub_computed(&mut self, id: ComputeId, checksums: &[u32], out: &mut Vec<Output>) {
+    pub(super) fn scrub_computed(&mut self, id: ComputeId, computed: &Computed, out: &mut Vec<Output>) {
         let Some(Verification { device, read, buffer, unreadable, .. }) = self.scrub.end_verification(id)
         else {
             return;
@@ -310,9 +310,14 @@ impl Group {
         if member.id != device || !member.is_in_service() {
             return self.next_extent();
         }
-        match read {
-            Scrubbed::Extent(read) => self.scrub_verify(read, checksums, (buffer, &unreadable), out),
-            Scrubbed::Frames(read) => self.scrub_verify_frames(read, checksums, (buffer, &unreadable), out),
+        match (read, computed) {
+            (Scrubbed::Extent(read), Computed::Checksums(checksums)) => {
+                self.scrub_verify(read, checksums, (buffer, &unreadable), out);
+            }
+            (Scrubbed::Frames(read), Computed::SlotChecksums(checksums)) => {
+                self.scrub_verify_frames(read, checksums, (buffer, &unreadable), out);
+            }
+            (Scrubbed::Extent(_) | Scrubbed::Frames(_), _) => unreachable!("a result is what was asked for"),
         }
     }
 

@@ -7,12 +7,14 @@
 use super::Group;
 use crate::compute::{Computation, Task};
 use crate::io::Output;
+use crate::read::UNITS_PER_BLOCK;
 use crate::rules::Rule;
 use crate::scrub::{FramesRead, NamedFrame, Scrubbed, ScrubbedLog, Step, Verification};
+use crate::slots::SlotRead;
 use crate::table::{Content, PageWaiter};
 use crate::unreadable::BadBlocks;
 use base::Buffer;
-use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, SECTOR_SIZE};
+use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 
 impl Group {
     /// Goes on behind the extents of a device. Says whether something was begun.
@@ -83,27 +85,30 @@ impl Group {
         frames
     }
 
-    /// Reads the frames at the end of the list that stand side by side.
+    /// Reads the frames at the end of the list that stand side by side. Several compressed blocks may stand in one.
     fn scrub_frames(&mut self, page: u32, mut left: Vec<NamedFrame>, is_retry: bool, out: &mut Vec<Output>) {
-        let units = BLOCK_SIZE / SECTOR_SIZE;
+        let frame_of = |named: &NamedFrame| named.entry.unit().map(|unit| unit / UNITS_PER_BLOCK);
         let mut frames: Vec<NamedFrame> = Vec::new();
-        let mut next: Option<u64> = None;
-        while let Some(unit) = left.last().and_then(|frame| frame.entry.unit())
-            && next.is_none_or(|next| next == unit)
-            && frames.len() < BLOCKS_PER_EXTENT
+        let Some(first) = left.last().and_then(frame_of) else { return self.next_extent() };
+        let mut last = first;
+        while let Some(frame) = left.last().and_then(frame_of)
+            && frame <= last + 1
+            && frame - first < BLOCKS_PER_EXTENT as u64
         {
             frames.extend(left.pop());
-            next = Some(unit + units);
+            last = frame;
         }
-        let Some(first) = frames.first().and_then(|frame| frame.entry.unit()) else {
-            return self.next_extent();
-        };
-        let Some(buffer) = self.own_pool.take(frames.len() * BLOCK_SIZE as usize) else {
+        let Some(buffer) = self.own_pool.take(((last - first + 1) * BLOCK_SIZE) as usize) else {
             return self.next_extent(); // The next round comes here again.
         };
         let member = self.scrub.location().member;
-        self.scrub.begin(Step::Frames(FramesRead { page, frames, left, is_retry }));
-        self.scrub_issue(member, first * SECTOR_SIZE, buffer, out);
+        let slot = |named: &NamedFrame| SlotRead {
+            unit: (named.entry.unit().unwrap_or_default() - first * UNITS_PER_BLOCK) as u32,
+            form: named.entry.form(),
+        };
+        let slots = frames.iter().map(slot).collect();
+        self.scrub.begin(Step::Frames(FramesRead { page, frames, slots, left, is_retry }));
+        self.scrub_issue(member, first * BLOCK_SIZE, buffer, out);
     }
 
     /// Frames are read: their checksums are computed.
@@ -115,7 +120,8 @@ impl Group {
     ) {
         let device = self.members[self.scrub.location().member].id;
         let id = self.compute_ids.next();
-        let task = Task { computation: Computation::Checksums, data: buffer.clone() };
+        let computation = Computation::SlotChecksums(read.slots.clone());
+        let task = Task { computation, data: smallvec::smallvec![buffer.clone()] };
         out.push(Output::Compute { id, task });
         let read = Scrubbed::Frames(read);
         self.scrub.begin(Step::Verifying(Verification { id, device, read, buffer, unreadable }));
@@ -124,15 +130,16 @@ impl Group {
     pub(super) fn scrub_verify_frames(
         &mut self,
         read: FramesRead,
-        checksums: &[u32],
+        checksums: &[Option<u32>],
         (buffer, unreadable): (Buffer, &BadBlocks),
         out: &mut Vec<Output>,
     ) {
         let index = self.scrub.location().member;
-        let FramesRead { page, frames, mut left, is_retry } = read;
+        let FramesRead { page, frames, slots, mut left, is_retry } = read;
         let name = self.members[index].table.name_of(page);
         let is_bad = |(at, frame): &(usize, &NamedFrame)| {
-            let is_wrong = unreadable.contains(*at) || checksums[*at] != frame.entry.checksum;
+            let is_wrong =
+                unreadable.contains(slots[*at].frame()) || checksums[*at] != Some(frame.entry.checksum);
             is_wrong && self.is_named(index, page, frame)
         };
         let bad: Vec<NamedFrame> =

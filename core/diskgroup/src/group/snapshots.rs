@@ -15,7 +15,7 @@ use crate::table::{Content, PageWaiter};
 use crate::work::{Change, Work, fail};
 use base::request::Buffers;
 use base::{ComponentId, RequestTag, WriteId};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// Parts of which a deletion takes the delta apart in one step.
 const PARTS_PER_STEP: usize = 8;
@@ -36,7 +36,12 @@ impl Group {
         }
         let mut is_equal = true;
         for (index, member) in self.members.iter().filter(|(_, member)| member.is_in_service()) {
-            let mut named: BTreeSet<Frame> = BTreeSet::new();
+            let mut named: BTreeMap<Frame, u8> = BTreeMap::new();
+            let mut name = |entry: &Entry| {
+                if let Some(slot) = member.slot_of(*entry) {
+                    *named.entry(slot.frame()).or_default() |= slot.units();
+                }
+            };
             // Components of a device that has left are forgotten, but for their keys.
             let is_own = |component: &Component| component.member == index && component.is_stable;
             let own = self.components.iter().filter(|(_, component)| is_own(component));
@@ -46,13 +51,13 @@ impl Group {
                     from = part + 1;
                     if let Placement::Page(page) = placement {
                         let map = member.table.peek_map(page)?;
-                        named.extend(map.entries.iter().filter_map(|entry| member.frame_at(entry.unit()?)));
+                        map.entries.iter().for_each(&mut name);
                     }
                 }
                 for (_, delta) in component.lineage.deltas() {
                     let groups = member.table.peek_delta(delta.page)?.groups.iter();
                     let entries = groups.flat_map(|group| group.entries.iter());
-                    named.extend(entries.filter_map(|(_, entry)| member.frame_at(entry.unit()?)));
+                    entries.for_each(|(_, entry)| name(entry));
                 }
             }
             is_equal &= named == member.pools.live_frames();

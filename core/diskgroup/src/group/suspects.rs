@@ -7,7 +7,7 @@
 use super::Group;
 use crate::format::map::{DeltaPage, Entry, MapPage};
 use crate::format::page::{Descriptor, PageContent};
-use crate::pools::Frame;
+use crate::pools::Slot;
 use crate::rules::Rule;
 use crate::table::Content;
 
@@ -52,13 +52,13 @@ impl Group {
         }
         let is_mapped = matches!(content, PageContent::Map(_)) && self.index.page_of(key, part).is_some();
         let pools = &self.members[index].pools;
-        let mut frames = self.frames_of(index, &entries_of(content)).into_iter();
-        is_mapped || frames.any(|frame| pools.is_used(frame))
+        let mut slots = self.slots_of(index, &entries_of(content)).into_iter();
+        is_mapped || slots.any(|slot| pools.is_used(slot))
     }
 
-    fn frames_of(&self, index: u8, entries: &[Entry]) -> Vec<Frame> {
+    fn slots_of(&self, index: u8, entries: &[Entry]) -> Vec<Slot> {
         let member = &self.members[index];
-        entries.iter().filter_map(|entry| member.frame_at(entry.unit()?)).collect()
+        entries.iter().filter_map(|entry| member.slot_of(*entry)).collect()
     }
 
     /// What a page of a chunk told is not known, nor of which part: what its older copy says, if that was taken to count, does not.
@@ -102,8 +102,8 @@ impl Group {
             }
             (Content::Map(_) | Content::Delta(_) | Content::Empty | Content::Descriptors(_), _) => {}
         }
-        for frame in self.frames_of(index, &entries) {
-            self.members[index].pools.void(frame);
+        for slot in self.slots_of(index, &entries) {
+            self.members[index].pools.void(slot);
         }
     }
 }

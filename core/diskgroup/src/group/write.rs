@@ -99,7 +99,8 @@ impl Group {
             return None;
         }
         // A mark is of no part, and is stable before what comes after it.
-        let is_of_component = matches!(work, Work::Snapshot { .. } | Work::Rollback { .. });
+        let is_of_component =
+            matches!(work, Work::Snapshot { .. } | Work::Rollback { .. } | Work::Compress { .. });
         let is_of_part = !work.is_mark() && !is_of_component;
         if is_of_part && self.exclusive.is_held((component, part)) {
             self.exclusive.park((component, part), work);
@@ -123,6 +124,7 @@ impl Group {
             Work::Order { target, order, ranges } => self.accept_order(target, order, ranges),
             Work::Snapshot { change, number } => self.accept_snapshot(change, number, out),
             Work::Rollback { change, number } => self.accept_rollback(change, number, out),
+            Work::Compress { target, compression } => self.accept_compress(target, compression, out),
         }
     }
 

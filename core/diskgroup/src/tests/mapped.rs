@@ -2,6 +2,7 @@
 
 use super::{Bench, id};
 use crate::format::batch::Origin;
+use crate::format::page::Compression;
 use crate::{Completion, ComponentKey, Event, GroupError, Input, Op, Rule, Settings};
 use base::request::{Piece, StatusOf};
 use base::units::BLOCK_SIZE;
@@ -13,25 +14,25 @@ use std::collections::BTreeSet;
 const LONG: u64 = 60_000_000_000;
 
 /// A component of a mapped group, with a way to say what its blocks hold.
-struct Stage {
-    bench: Bench,
-    component: ComponentKey,
+pub(super) struct Stage {
+    pub(super) bench: Bench,
+    pub(super) component: ComponentKey,
     op: u64,
 }
 
 impl Stage {
-    fn new() -> Stage {
+    pub(super) fn new() -> Stage {
         let mut bench = Bench::mapped(Bench::blank());
         let component = bench.create();
         Stage { bench, component, op: 10 }
     }
 
-    fn restart(self) -> Stage {
+    pub(super) fn restart(self) -> Stage {
         self.restart_without(None)
     }
 
     /// The same without a rule.
-    fn restart_without(self, removed: Option<Rule>) -> Stage {
+    pub(super) fn restart_without(self, removed: Option<Rule>) -> Stage {
         let Bench { format, devices, .. } = self.bench;
         let settings = Settings { rules: removed.into(), ..Settings::default() };
         let bench = Bench::start_of(format, devices, settings, (BTreeSet::new(), false));
@@ -39,19 +40,23 @@ impl Stage {
         Stage { bench, component, op: self.op }
     }
 
-    fn next(&mut self) -> (Op, u64) {
+    pub(super) fn next(&mut self) -> (Op, u64) {
         self.op += 1;
         (Op(self.op), self.op)
     }
 
-    fn write(&mut self, block: u16, count: usize, value: u8) {
+    pub(super) fn write(&mut self, block: u16, count: usize, value: u8) {
+        self.write_part(0, block, count, value);
+    }
+
+    pub(super) fn write_part(&mut self, part: u32, block: u16, count: usize, value: u8) {
         let (component, (op, sequence)) = (self.component, self.next());
         let mut buffer = self.bench.pool.take(count * BLOCK_SIZE as usize).expect("memory");
         buffer.bytes_mut().fill(value);
         self.bench.ask(Input::Write {
             op,
             component,
-            part: 0,
+            part,
             layer: 0,
             block,
             data: [buffer].into_iter().collect(),
@@ -64,9 +69,19 @@ impl Stage {
     }
 
     /// The first byte of each block as a snapshot sees it.
-    fn read(&mut self, block: u16, count: u16, snapshot: u32) -> Result<Vec<u8>, GroupError> {
+    pub(super) fn read(&mut self, block: u16, count: u16, snapshot: u32) -> Result<Vec<u8>, GroupError> {
+        self.read_part(0, block, count, snapshot)
+    }
+
+    pub(super) fn read_part(
+        &mut self,
+        part: u32,
+        block: u16,
+        count: u16,
+        snapshot: u32,
+    ) -> Result<Vec<u8>, GroupError> {
         let (component, (op, _)) = (self.component, self.next());
-        let (part, layer, verify) = (0, 0, true);
+        let (layer, verify) = (0, true);
         self.bench.ask(Input::Read { op, component, part, layer, block, count, snapshot, verify });
         match self.bench.done[&op.0].clone()? {
             Completion::Data(pieces, _) => {
@@ -80,11 +95,21 @@ impl Stage {
         }
     }
 
-    fn snapshot(&mut self, number: u32) {
+    pub(super) fn snapshot(&mut self, number: u32) {
         let (component, (op, sequence)) = (self.component, self.next());
         let tag = RequestTag(sequence);
         self.bench.ask(Input::Snapshot { op, component, number, id: id(1, sequence), tag });
         assert!(matches!(self.bench.done[&op.0], Ok(Completion::Done)), "{:?}", self.bench.done[&op.0]);
+    }
+
+    pub(super) fn compress(&mut self, compression: Compression) {
+        let (component, (op, _)) = (self.component, self.next());
+        self.bench.ask(Input::Compress { op, component, compression });
+        assert!(
+            matches!(self.bench.done[&op.0], Ok(Completion::Component(_))),
+            "{:?}",
+            self.bench.done[&op.0]
+        );
     }
 
     /// The blocks of the first eight for which the answer is yes.
@@ -100,21 +125,21 @@ impl Stage {
         panic!("no page comes")
     }
 
-    fn roll_back(&mut self, number: u32) -> Result<(), GroupError> {
+    pub(super) fn roll_back(&mut self, number: u32) -> Result<(), GroupError> {
         let (component, (op, sequence)) = (self.component, self.next());
         let tag = RequestTag(sequence);
         self.bench.ask(Input::Rollback { op, component, number, id: id(1, sequence), tag });
         self.bench.done[&op.0].clone().map(drop)
     }
 
-    fn drop_snapshot(&mut self, number: u32) {
+    pub(super) fn drop_snapshot(&mut self, number: u32) {
         let (component, (op, _)) = (self.component, self.next());
         self.bench.ask(Input::DropSnapshot { op, component, number });
         assert!(matches!(self.bench.done[&op.0], Ok(Completion::Done)));
     }
 
     /// All stands at rest, and in pages on the device.
-    fn drain(&mut self) {
+    pub(super) fn drain(&mut self) {
         let (_, sequence) = self.next();
         self.bench.decide(sequence, self.component, id(1, sequence), 1);
         self.bench.group.drain();
@@ -134,7 +159,7 @@ impl Stage {
         found[0][77] ^= 1;
     }
 
-    fn scrub(&mut self) {
+    pub(super) fn scrub(&mut self) {
         let before = self.bench.group.state().counters.scrub_rounds;
         for _ in 0..2000 {
             self.bench.now += LONG;
@@ -147,7 +172,7 @@ impl Stage {
     }
 
     /// The blocks that were told to be damaged, each with the snapshot that sees it.
-    fn damaged(&self) -> Vec<(u16, u32)> {
+    pub(super) fn damaged(&self) -> Vec<(u16, u32)> {
         let found = self.bench.events.iter().filter_map(|event| match event {
             Event::BlockDamaged { block, snapshot, .. } => Some((*block, *snapshot)),
             _ => None,

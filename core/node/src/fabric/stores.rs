@@ -182,7 +182,7 @@ impl Node {
     }
 
     /// Whether a group is of the format that has no snapshots.
-    fn is_plain(&self, group: GroupKey) -> bool {
+    pub(crate) fn is_plain(&self, group: GroupKey) -> bool {
         self.group(group)
             .is_some_and(|group| group.superblocks()[0].format == diskgroup::format::FORMAT_PLAIN)
     }

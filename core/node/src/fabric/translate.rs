@@ -72,6 +72,7 @@ pub(crate) fn record(new: &NewComponent) -> ComponentRecord {
         promised: 0,
         watermark: base::WriteId::default(),
         is_deleting: false,
+        compression: diskgroup::format::page::Compression::Off,
         disk_label: new.disk_label.clone(),
     }
 }
@@ -148,6 +149,7 @@ pub(crate) fn refusal(error: GroupError) -> Refusal {
         GroupError::NoComponent => Refusal::NoComponent,
         GroupError::NoSlot | GroupError::Malformed => Refusal::NoSlot,
         GroupError::NoSnapshot => Refusal::NoSnapshot,
+        GroupError::NotConverted => Refusal::Busy,
         GroupError::SnapshotRefused => Refusal::SnapshotRefused,
     }
 }

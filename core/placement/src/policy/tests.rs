@@ -106,7 +106,12 @@ fn policies() -> impl Strategy<Value = Policy> {
         any::<bool>(),
         (any::<u32>(), 4096u64..),
         any::<bool>(),
-        (site, reads, schedules),
+        (
+            site,
+            reads,
+            schedules,
+            prop::sample::select(vec![Compression::Off, Compression::Lz4, Compression::Zstd]),
+        ),
     )
         .prop_map(
             |(
@@ -118,7 +123,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                 checksum,
                 (iops, bytes),
                 force_provisioning,
-                (site_locality, read_locality, schedules),
+                (site_locality, read_locality, schedules, compression),
             )| Policy {
                 failures_to_tolerate,
                 method,
@@ -132,6 +137,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                 site_locality,
                 read_locality,
                 snapshots: Schedules::read(schedules).expect("a schedule"),
+                compression,
             },
         )
 }

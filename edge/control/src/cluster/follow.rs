@@ -289,11 +289,13 @@ impl Cluster {
         }
     }
 
-    /// Converts the disk groups of this host once a disk of the cluster is to have a snapshot. No host goes back then to a release that cannot read
+    /// Converts the disk groups of this host once a disk of the cluster is to have a snapshot, or is to be compressed. No host goes back then to a release that cannot read
     /// what they become: the level of the records says so.
     async fn convert_groups(&self) {
         let view = self.view();
-        let has_any = |disk: &ClusterDisk| disk.record.roster.snapshots.last > 0;
+        let is_compressed =
+            |disk: &ClusterDisk| disk.record.policy.compression != placement::Compression::Off;
+        let has_any = |disk: &ClusterDisk| disk.record.roster.snapshots.last > 0 || is_compressed(disk);
         if view.level.level < ::cluster::Level::SNAPSHOTS || !view.disks.values().any(|disk| has_any(disk)) {
             return;
         }

@@ -439,6 +439,8 @@ fn group_view(group: &GroupState, host: &HostState) -> GroupView {
         congestion: group.congestion,
         destage_pending_bytes: group.destage_pending_bytes,
         destaged_bytes: group.destaged_bytes,
+        compressed_bytes: group.compressed_bytes,
+        packed_bytes: group.packed_bytes,
         memory_bytes: group.memory_bytes,
         scrub_progress: group.scrub_progress,
         scrub_rounds: group.scrub_rounds,

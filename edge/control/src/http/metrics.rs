@@ -409,6 +409,12 @@ fn add_group(snapshot: &mut Snapshot, group: &api::types::GroupView) {
         snapshot.add(name, help, &labels, Value::Gauge(value));
     }
     snapshot.add("destaged_bytes", "Bytes destaged", &labels, Value::Counter(group.destaged_bytes));
+    for (name, help, value) in [
+        ("compressed_bytes", "Bytes of blocks before they were compressed", group.compressed_bytes),
+        ("packed_bytes", "Bytes of the same blocks after that", group.packed_bytes),
+    ] {
+        snapshot.add(name, help, &labels, Value::Counter(value));
+    }
     snapshot.add(
         "scrub_rounds",
         "Rounds of scrubbing completed",
