@@ -12,6 +12,7 @@ mod change;
 mod clients;
 mod clones;
 mod cluster;
+mod compression;
 mod crash;
 mod damage;
 mod devices;
