@@ -293,12 +293,13 @@ fn table(all: &[SnapshotView]) -> String {
             format_bytes(one.bytes),
             format!("{} of {}", one.copies, one.copies_wanted),
             kept_text(one),
+            if one.clones > 0 { one.clones.to_string() } else { "-".to_owned() },
             one.export.clone(),
         ]
     };
     text::table(
-        &["snapshot", "taken", "size", "holds", "copies", "schedule", "export"],
-        &[2, 3],
+        &["snapshot", "taken", "size", "holds", "copies", "schedule", "clones", "export"],
+        &[2, 3, 6],
         all.iter().map(row).collect(),
     )
 }

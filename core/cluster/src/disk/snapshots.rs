@@ -148,7 +148,7 @@ impl DiskRecord {
     }
 
     /// The snapshots that schedules keep no longer, the oldest first: of each schedule of the policy all but the newest that it keeps. Those
-    /// of schedules that the policy no longer has stay, as pinned ones do.
+    /// of schedules that the policy no longer has stay, as pinned ones do, and those that disks are clones of.
     pub fn expired_snapshots(&self) -> Vec<&Snapshot> {
         let expired = |snapshot: &&Snapshot| {
             let Some(schedule) = snapshot.schedule.and_then(|every| self.policy.snapshots.of(every)) else {
@@ -156,7 +156,8 @@ impl DiskRecord {
             };
             let is_newer = |one: &&Snapshot| one.number > snapshot.number && one.is_kept_by(schedule.every);
             let newer = self.snapshots.taken.iter().filter(is_newer).count();
-            snapshot.is_kept_by(schedule.every) && newer >= usize::from(schedule.keep)
+            let is_cloned = self.clones.contains_key(&snapshot.number);
+            snapshot.is_kept_by(schedule.every) && !is_cloned && newer >= usize::from(schedule.keep)
         };
         self.snapshots.taken.iter().filter(expired).collect()
     }

@@ -1,5 +1,6 @@
 //! The transitions by name, and all of them in any order.
 
+mod clones;
 mod snapshots;
 
 use super::life::NewDisk;

@@ -239,6 +239,7 @@ impl Control {
                 snapshot_bytes: held.sum(),
                 scheduled: snapshots.iter().filter(|one| one.schedule.is_some()).count(),
                 schedules: self.cluster.schedules(id),
+                clones: disk.record.clones.values().sum(),
             };
             Some((disk.record.name.clone(), (spaces, state)))
         });
@@ -260,6 +261,8 @@ pub(crate) struct DiskSpaces {
     pub(crate) scheduled: usize,
     /// Its schedules.
     pub(crate) schedules: Vec<ScheduleView>,
+    /// Disks that are clones of its snapshots.
+    pub(crate) clones: u32,
 }
 
 /// Why a disk cannot be used, if so.

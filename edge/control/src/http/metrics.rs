@@ -475,6 +475,7 @@ fn add_disk(snapshot: &mut Snapshot, name: &str, spaces: &DiskSpaces, state: &en
         ("disk_allocated_bytes", "Bytes backed by space on this host", spaces.allocated as f64),
         ("disk_snapshots", "Snapshots of the disk", spaces.snapshots as f64),
         ("disk_snapshot_bytes", "Bytes on this host that only snapshots hold", spaces.snapshot_bytes as f64),
+        ("disk_clones", "Disks that are clones of snapshots of the disk", f64::from(spaces.clones)),
         ("disk_snapshots_scheduled", "Snapshots of the disk that schedules took", spaces.scheduled as f64),
         ("disk_outstanding", "Requests under way", f64::from(state.outstanding)),
         ("disk_clients", "Clients attached", state.clients.len() as f64),

@@ -4,7 +4,7 @@ use super::*;
 use replication::Together;
 
 /// The disk with a snapshot of that name, which all active components have but those that lack it.
-fn with_snapshot(disk: &DiskRecord, name: &str, without: &[u64]) -> DiskRecord {
+pub(super) fn with_snapshot(disk: &DiskRecord, name: &str, without: &[u64]) -> DiskRecord {
     let asked = disk.ask_snapshot(name).expect("it can have one").record;
     let mut roster = asked.roster.clone();
     let number = roster.snapshots.asked.take().expect("it is asked for");
@@ -14,7 +14,7 @@ fn with_snapshot(disk: &DiskRecord, name: &str, without: &[u64]) -> DiskRecord {
     asked.with_roster(&roster, 77).expect("its owner has taken it").record
 }
 
-fn no_snapshot<T: std::fmt::Debug>(result: Result<T, Objection>) -> NoSnapshot {
+pub(super) fn no_snapshot<T: std::fmt::Debug>(result: Result<T, Objection>) -> NoSnapshot {
     match result {
         Err(Objection::Snapshot(why)) => why,
         other => panic!("a snapshot is no objection: {other:?}"),
