@@ -22,7 +22,7 @@ pub enum DiskCommand {
     /// The clone shows what the snapshot holds until it is written. Where it stands, its policy, and later changes of either disk are its own.
     /// The snapshot cannot be deleted as long as a clone shares anything with it.
     Clone(CloneOptions),
-    /// Have a clone copy all that it shares with what it was cloned from, while guests use it; then it is an ordinary disk.
+    /// Flatten a clone: copy all that it shares with what it was cloned from, while guests use it; then it is an ordinary disk.
     ///
     /// It goes on where it stands if it is stopped and called again.
     Flatten {

@@ -425,6 +425,7 @@ mod tests {
         "End",
         "Estimate",
         "Export",
+        "Flatten",
         "Forecast",
         "Get",
         "Import",

@@ -80,7 +80,7 @@ fn methods_of(item: &utoipa::openapi::PathItem) -> Vec<&'static str> {
 
 /// Every route.
 pub(super) fn table() -> Vec<Route> {
-    [general(), estimates()].into_iter().flatten().collect()
+    [general(), snapshots(), estimates()].into_iter().flatten().collect()
 }
 
 #[rustfmt::skip]
@@ -95,6 +95,21 @@ fn estimates() -> Vec<Route> {
         right("DELETE /api/v1/estimate/host", ActAsHost, routes!(handlers::end_pass)),
         right("GET /api/v1/estimate/host/progress", See, routes!(handlers::host_pass)),
         right("GET /api/v1/disks/{name}/estimate", See, routes!(handlers::disk_estimate)),
+    ]
+}
+
+#[rustfmt::skip]
+fn snapshots() -> Vec<Route> {
+    vec![
+        right("POST /api/v1/disks/{name}/clones", ChangeDisk, routes!(handlers::clone_disk)),
+        right("POST /api/v1/disks/{name}/flatten", ChangeDisk, routes!(handlers::flatten_disk)),
+        right("GET /api/v1/disks/{name}/snapshots", See, routes!(handlers::snapshots)),
+        right("POST /api/v1/disks/{name}/snapshots", ChangeDisk, routes!(handlers::create_snapshot)),
+        right("POST /api/v1/snapshots", ChangeDisk, routes!(handlers::create_snapshots)),
+        right("GET /api/v1/disks/{name}/snapshots/{snapshot}", See, routes!(handlers::snapshot)),
+        right("GET /api/v1/disks/{name}/snapshots/{snapshot}/changes", See, routes!(handlers::changes)),
+        right("PATCH /api/v1/disks/{name}/snapshots/{snapshot}", ChangeDisk, routes!(handlers::change_snapshot)),
+        right("DELETE /api/v1/disks/{name}/snapshots/{snapshot}", ChangeDisk, routes!(handlers::delete_snapshot)),
     ]
 }
 
@@ -141,15 +156,6 @@ fn general() -> Vec<Route> {
         right("DELETE /api/v1/disks/{name}", ChangeDisk, routes!(handlers::delete_disk)),
         right("POST /api/v1/disks/{name}/import", ChangeDisk, routes!(handlers::begin_import)),
         right("POST /api/v1/disks/{name}/import/end", ChangeDisk, routes!(handlers::end_import)),
-        right("POST /api/v1/disks/{name}/clones", ChangeDisk, routes!(handlers::clone_disk)),
-        right("POST /api/v1/disks/{name}/flatten", ChangeDisk, routes!(handlers::flatten_disk)),
-        right("GET /api/v1/disks/{name}/snapshots", See, routes!(handlers::snapshots)),
-        right("POST /api/v1/disks/{name}/snapshots", ChangeDisk, routes!(handlers::create_snapshot)),
-        right("POST /api/v1/snapshots", ChangeDisk, routes!(handlers::create_snapshots)),
-        right("GET /api/v1/disks/{name}/snapshots/{snapshot}", See, routes!(handlers::snapshot)),
-        right("GET /api/v1/disks/{name}/snapshots/{snapshot}/changes", See, routes!(handlers::changes)),
-        right("PATCH /api/v1/disks/{name}/snapshots/{snapshot}", ChangeDisk, routes!(handlers::change_snapshot)),
-        right("DELETE /api/v1/disks/{name}/snapshots/{snapshot}", ChangeDisk, routes!(handlers::delete_snapshot)),
         right("GET /api/v1/disks/{name}/histograms", See, routes!(handlers::histograms)),
         right("GET /api/v1/policies", See, routes!(handlers::policies)),
         right("POST /api/v1/policies", ChangeDisk, routes!(handlers::create_policy)),
