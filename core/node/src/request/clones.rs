@@ -52,20 +52,23 @@ impl Node {
             return false;
         }
         let state = &self.requests[key as usize];
+        let all = |offset: u64, len: u64| [offset..offset + len, 0..0];
         let (snapshot, ranges) = match &state.request {
-            Request::Read { offset, len } => (0, vec![*offset..offset + u64::from(*len)]),
-            Request::View { snapshot, offset, len } => (*snapshot, vec![*offset..offset + u64::from(*len)]),
+            Request::Read { offset, len } | Request::CopyUp { offset, len } => {
+                (0, all(*offset, u64::from(*len)))
+            }
+            Request::View { snapshot, offset, len } => (*snapshot, all(*offset, u64::from(*len))),
             Request::Flush | Request::Status { .. } => return true,
-            Request::CopyUp { offset, len } => (0, vec![*offset..offset + u64::from(*len)]),
             Request::Write { .. } | Request::Trim { .. } | Request::WriteZeroes { .. } => {
                 let bytes = covered(&state.request);
-                let is_long = bytes.end - bytes.start > CLONE_TRIM_WINDOW;
-                let (first, last) = (bytes.start..bytes.start + 1, bytes.end.saturating_sub(1)..bytes.end);
-                let edges = if is_long { vec![first, last] } else { vec![bytes.clone()] };
-                (0, if bytes.is_empty() { Vec::new() } else { edges })
+                let len = bytes.end - bytes.start;
+                let both_ends = [bytes.start..bytes.start + 1, bytes.end.saturating_sub(1)..bytes.end];
+                (0, if len > CLONE_TRIM_WINDOW { both_ends } else { all(bytes.start, len) })
             }
         };
-        ranges.into_iter().all(|bytes| self.learn(key, snapshot, bytes, Then::Start, out))
+        let ranges = ranges.into_iter().filter(|bytes| !bytes.is_empty());
+        let mut ranges = ranges.collect::<SmallVec<[Range<u64>; 2]>>().into_iter();
+        ranges.all(|bytes| self.learn(key, snapshot, bytes, Then::Start, out))
     }
 
     /// Whether it is known where the regions stand that a change may cover in part.
@@ -172,26 +175,23 @@ impl Node {
         let disk = self.requests[key as usize].disk;
         let origin = self.origin_of(disk);
         let stamp = self.disks[disk].regions.begin_lesson();
-        let asked: Vec<(Option<Range<u64>>, (u32, Region))> = lessons
-            .iter()
-            .map(|lesson| match lesson {
-                Lesson::Backed { bytes, .. } => (Some(bytes.clone()), (0, 0)),
-                Lesson::Own { snapshot, region } => (None, (*snapshot, *region)),
-            })
-            .collect();
+        let asked = lessons.clone();
         let state = &mut self.requests[key as usize];
         state.outstanding = lessons.len() as u32;
         state.answers.clear();
         state.answers.resize(lessons.len(), Pieces::new());
         state.stage = Stage::Learning(Lessons { lessons, stamp, then });
-        for (piece, (backed, (snapshot, region))) in (0u32..).zip(asked) {
-            if let Some(bytes) = backed {
-                let (of, len) = (StatusOf::Snapshot(origin.snapshot), bytes.end - bytes.start);
-                self.ask_origin((key, piece), Request::Status { of, offset: bytes.start, len }, out);
-                continue;
+        for (piece, lesson) in (0u32..).zip(asked) {
+            match lesson {
+                Lesson::Backed { bytes, .. } => {
+                    let (of, len) = (StatusOf::Snapshot(origin.snapshot), bytes.end - bytes.start);
+                    self.ask_origin((key, piece), Request::Status { of, offset: bytes.start, len }, out);
+                }
+                Lesson::Own { snapshot, region } => {
+                    let spans = self.stretches(disk, bytes_of(region).start, BLOCK_SIZE, Aim::Read);
+                    self.read_from_owner((key, piece), snapshot, spans[0]);
+                }
             }
-            let spans = self.stretches(disk, bytes_of(region).start, BLOCK_SIZE, Aim::Read);
-            self.read_from_owner((key, piece), snapshot, spans[0]);
         }
     }
 

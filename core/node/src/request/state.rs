@@ -194,7 +194,7 @@ pub(super) struct Lessons {
 }
 
 /// What is asked, and what was answered where that is not read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Lesson {
     /// Where the origin has anything.
     Backed { bytes: Range<u64>, told: Vec<StatusRun> },

@@ -224,7 +224,7 @@ impl Owner {
         let mut runs = SmallVec::new();
         let mut at = block;
         while at < end {
-            at += u16::from(at % of_region == 0);
+            at += u16::from(at.is_multiple_of(of_region));
             let to = end.min(at.next_multiple_of(of_region));
             if at < to {
                 runs.push((at, to - at));
