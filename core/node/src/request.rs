@@ -334,10 +334,8 @@ impl Node {
         if matches!(state.stage, Stage::Learning(_)) {
             return self.learned(key, out);
         }
-        if state.is_returned {
-            return self.return_request(key, out);
-        }
-        if self.is_of_former_owner(key) {
+        // What it asked of an origin may have ended last, when the next owner serves already.
+        if state.is_returned || self.is_of_former_owner(key) {
             return self.begin_anew(key, out);
         }
         let state = &mut self.requests[key as usize];

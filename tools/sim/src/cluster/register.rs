@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 /// For how long a request must be unanswered to be done again.
 const LONG_NS: u64 = 3_000_000_000;
 
+/// In a block of a clone: what it has from its origin, which nobody has read yet. No value of a write.
+const INHERITED: Value = Value::MAX;
+
 /// A block of a disk.
 pub type Block = u64;
 
@@ -34,9 +37,9 @@ struct State {
     pending: Vec<Pending>,
 }
 
-impl Default for State {
-    fn default() -> State {
-        State { current: vec![(0, 0)], pending: Vec::new() }
+impl State {
+    fn new(is_of_clone: bool) -> State {
+        State { current: vec![(if is_of_clone { INHERITED } else { 0 }, 0)], pending: Vec::new() }
     }
 }
 
@@ -163,7 +166,7 @@ impl Registers {
         self.clock += 1;
         let pending =
             Pending { value, began: self.clock, asked_at: self.now, is_seen: false, undecided_since: None };
-        self.blocks.entry(block).or_default().pending.push(pending);
+        self.blocks.entry(block).or_insert_with(|| State::new(self.is_clone)).pending.push(pending);
         if let Some(history) = &mut self.history {
             let moments = (self.moment, None);
             history.entry(block).or_default().push(Written {
@@ -251,11 +254,10 @@ impl Registers {
 
     /// A block of a clone was read: what can be no write of it is what it has from its origin, if it may still have that.
     fn inherit_value(&mut self, block: Block, found: Value) {
-        let state = self.blocks.entry(block).or_default();
-        let may_have =
-            self.is_clone && state.current.contains(&(0, 0)) && !self.inherited.contains_key(&block);
+        let state = self.blocks.entry(block).or_insert_with(|| State::new(self.is_clone));
+        let may_have = self.is_clone && state.current.contains(&(INHERITED, 0));
         if may_have && !state.pending.iter().any(|one| one.value == found) {
-            state.current.iter_mut().filter(|one| **one == (0, 0)).for_each(|one| one.0 = found);
+            state.current.iter_mut().filter(|one| **one == (INHERITED, 0)).for_each(|one| one.0 = found);
             self.inherited.insert(block, found);
         }
     }
@@ -296,7 +298,7 @@ impl Registers {
         self.clock += 1;
         let clock = self.clock;
         self.inherit_value(block, found);
-        let state = self.blocks.entry(block).or_default();
+        let state = self.blocks.entry(block).or_insert_with(|| State::new(self.is_clone));
         if state.current.iter().any(|(_, since)| *since > began) {
             // Decided while the read was under way: what stood before is a fair answer too.
             return Ok(());
