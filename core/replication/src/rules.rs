@@ -164,15 +164,13 @@ pub enum Rule {
     KeepFirstHoles,
     /// Other changes of a region wait while it is written as a whole (design 0050).
     CopyUpApart,
-    /// A region becomes a clone's own by one change: zeroes of what is written are no trims before that (design 0050).
-    ClaimAtOnce,
     /// What has changed of a clone is told by whole regions where these may have become its own (design 0050).
     TellWholeRegions,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 79] = [
+    pub const ALL: [Rule; 78] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -250,7 +248,6 @@ impl Rule {
         Rule::KeepFirstBlocks,
         Rule::KeepFirstHoles,
         Rule::CopyUpApart,
-        Rule::ClaimAtOnce,
         Rule::TellWholeRegions,
     ];
 }

@@ -341,7 +341,6 @@ impl Node {
         let is_own = |region| self.region_state(disk, 0, region) == State::Own;
         match self.zeroes_of(key) {
             Zeroes::Trimmed if !self.fabric.settings.rules.hold(Rule::KeepFirstBlocks) => Zeroes::Trimmed,
-            Zeroes::Trimmed if !self.fabric.settings.rules.hold(Rule::ClaimAtOnce) => Zeroes::TrimmedInside,
             Zeroes::Trimmed if regions_of(&bytes).all(is_own) => Zeroes::TrimmedInside,
             Zeroes::Trimmed => Zeroes::Kept,
             zeroes => zeroes,
