@@ -438,7 +438,10 @@ impl Node {
     fn begin_anew(&mut self, key: u32, out: &mut Vec<Output>) {
         let disk = self.requests[key as usize].disk;
         self.return_request(key, out);
-        self.serve_held_if_serving(disk, out);
+        // With its last request a disk that is being closed is gone.
+        if self.disks.get(disk).is_some() {
+            self.serve_held_if_serving(disk, out);
+        }
     }
 
     /// Drops a request that nobody waits for.
