@@ -47,10 +47,11 @@ fn one_snapshot_is_taken_each_minute_whoever_is_killed() {
         "a",
         &["disk", "create", "rows", "64MiB", "--policy", "default,method=parity,snapshots=hourly keep 2"],
     );
+    // A minute may end between the two: then there are three.
     let first = wait_for("the first ones are taken", 90, || {
-        listed(&cluster, &["a"], "web").filter(|list| list.len() >= 2)
+        listed(&cluster, &["a"], "web").filter(|list| list.iter().any(|one| one["schedule"] == "daily"))
     });
-    assert_eq!((&first[0]["schedule"], &first[1]["schedule"]), (&"every 1m".into(), &"daily".into()));
+    assert_eq!(first[0]["schedule"], "every 1m", "the most frequent one comes first: {first:?}");
     let health = wait_for("what cannot be taken is told", 30, || {
         let health = said(&cluster.cli("a", &["--json", "health"])); // It fails, for something is wrong.
         health.contains("snapshots.missing").then_some(health)
