@@ -50,6 +50,11 @@ pub(crate) struct WriteBuffer {
 }
 
 impl WriteBuffer {
+    /// Takes all guests' work that waits.
+    pub(crate) fn take_waiting(&mut self) -> VecDeque<Work> {
+        std::mem::take(&mut self.waiting)
+    }
+
     /// Whether a batch is being written.
     pub(crate) fn is_writing(&self) -> bool {
         self.sealed.is_some()

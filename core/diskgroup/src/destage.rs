@@ -406,7 +406,7 @@ impl Destaging {
         &self.moves[key as usize]
     }
 
-    /// An extent waits for memory.
+    /// An extent waits for memory, or for free pages.
     pub(crate) fn wait(&mut self, key: u32) {
         self.waiting.push(key);
     }
@@ -415,7 +415,12 @@ impl Destaging {
         !self.waiting.is_empty()
     }
 
-    /// Gives back the extents that wait for memory.
+    /// Whether a round is under way all of whose visits wait.
+    pub(crate) fn only_waits(&self) -> bool {
+        !self.waiting.is_empty() && self.waiting.len() == self.moves.len()
+    }
+
+    /// Gives back the extents that wait.
     pub(crate) fn take_waiting(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.waiting)
     }

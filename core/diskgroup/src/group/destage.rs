@@ -53,6 +53,26 @@ impl Group {
         if self.scarcity.is_felt() && (may_have_space || !self.scarcity.may_end()) {
             self.retry_starved(out);
         }
+        if self.is_destaging_stuck() {
+            self.refuse_waiting(out);
+        }
+    }
+
+    /// Whether destaging waits for pages of a device that has lost extents with damaged pages, and nothing is under way that could bring it one. Their space comes free
+    /// when components are deleted.
+    fn is_destaging_stuck(&self) -> bool {
+        let has_none = |index: &u8| {
+            let member = &self.members[*index];
+            let has_lost = member.lost_extents > 0 && member.space.free_count() == 0;
+            has_lost && member.chunk.is_none() && !member.pools.wants_checkpoint()
+        };
+        self.destaging.only_waits()
+            && self.pages_short.iter().any(has_none)
+            && self.requests.is_empty()
+            && self.buffer.is_empty()
+            && !self.buffer.is_writing()
+            && self.checkpoint.is_idle()
+            && self.compressing.is_idle()
     }
 
     /// Where the part of the log begins that no round has taken.

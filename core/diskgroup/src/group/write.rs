@@ -529,6 +529,13 @@ impl Group {
         }
     }
 
+    /// What waits for room or space fails: none comes, for too much is lost with damaged pages.
+    pub(super) fn refuse_waiting(&mut self, out: &mut Vec<Output>) {
+        for work in self.buffer.take_waiting().into_iter().chain(self.scarcity.take_starved()) {
+            fail(&work, GroupError::Damaged, out);
+        }
+    }
+
     /// The group is lost: everything under way fails.
     pub(super) fn fail_everything(&mut self, out: &mut Vec<Output>) {
         let lost = |op| Output::Done { op, result: Err(GroupError::DeviceLost) };
