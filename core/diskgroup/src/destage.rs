@@ -130,6 +130,23 @@ pub(crate) struct RestRun {
     pub(crate) buffers: Buffers,
 }
 
+impl RestRun {
+    /// A block that is to be written at that unit follows those before, or begins another run.
+    pub(crate) fn add(runs: &mut Vec<RestRun>, unit: u64, data: &Buffer) {
+        match runs.last_mut() {
+            Some(run) if run.unit + run.count * UNITS_PER_BLOCK == unit => {
+                run.count += 1;
+                if !run.buffers.last_mut().is_some_and(|last| last.try_join(data)) {
+                    run.buffers.push(data.clone());
+                }
+            }
+            Some(_) | None => {
+                runs.push(RestRun { unit, count: 1, buffers: smallvec::smallvec![data.clone()] });
+            }
+        }
+    }
+}
+
 /// What a visit of destaging is to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
@@ -154,8 +171,9 @@ impl Due {
 pub(crate) enum Way {
     /// Where they are in the extent.
     InPlace,
-    /// In frames; they were written when that snapshot was the newest.
-    Mapped { born: u32 },
+    /// In frames; they were written when snapshot `born` was the newest, and `keeper` may see what they replace. One that comes late meanwhile does not keep it:
+    /// nobody knows yet what that sees.
+    Mapped { born: u32, keeper: Option<u32> },
 }
 
 /// How the visit to an extent begins.
@@ -474,17 +492,7 @@ impl Destaging {
         let plain = moving.items.iter().filter(|item| item.packed.is_none());
         let plain = plain.filter_map(|item| Some((item.unit, item.data.as_ref()?)));
         for (unit, data) in plain.chain(moving.frames.iter().map(|(unit, data)| (*unit, data))) {
-            match runs.last_mut() {
-                Some(run) if run.unit + run.count * UNITS_PER_BLOCK == unit => {
-                    run.count += 1;
-                    if !run.buffers.last_mut().is_some_and(|last| last.try_join(data)) {
-                        run.buffers.push(data.clone());
-                    }
-                }
-                Some(_) | None => {
-                    runs.push(RestRun { unit, count: 1, buffers: smallvec::smallvec![data.clone()] })
-                }
-            }
+            RestRun::add(&mut runs, unit, data);
         }
         moving.outstanding = runs.len();
         runs

@@ -16,6 +16,7 @@
 //!   (`write::release_extent`);
 //! * every block that is read is compared with its checksum (`read`).
 
+mod backfill;
 mod beyond;
 mod carry;
 mod checkpoint;
@@ -45,6 +46,7 @@ mod versions;
 mod window;
 mod write;
 
+use crate::backfill::Backfills;
 use crate::buffer::WriteBuffer;
 use crate::carry::Carrying;
 use crate::checkpoint::{Checkpoint, DeletionCheckpoint};
@@ -79,7 +81,7 @@ use crate::watermarks::Watermarks;
 use crate::work::{Change, Order, OwnRecord, Target, Work};
 use base::rules::Rules;
 use base::units::BLOCK_SIZE;
-use base::{Buffer, ComponentId, DeviceId, GroupId, Instant, Pool};
+use base::{Buffer, ComponentId, DeviceId, GroupId, Instant, Pool, WriteId};
 use slab::Slab;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -156,6 +158,8 @@ pub struct Group {
     lists_due: BTreeSet<u32>,
     /// Devices on which a snapshot waits for a page of its list.
     page_seekers: BTreeSet<u8>,
+    /// What snapshots are given after they were made.
+    backfills: Backfills,
     /// Devices on which a visit of destaging waits for a page, which was promised.
     pages_short: BTreeSet<u8>,
     exclusive: Exclusive,
@@ -223,6 +227,7 @@ impl Group {
             dropping: BTreeSet::new(),
             lists_due: BTreeSet::new(),
             page_seekers: BTreeSet::new(),
+            backfills: Backfills::default(),
             pages_short: BTreeSet::new(),
             exclusive: Exclusive::default(),
             directs: Slab::new(),
@@ -279,8 +284,15 @@ impl Group {
             Input::Snapshot { op, component, number, id, tag } => {
                 let origin = Origin::Guest(tag);
                 let change = Change { op, component: component.0, part: 0, layer: 0, block: 0, id, origin };
-                self.submit(Work::Snapshot { change, number }, out);
+                self.submit(Work::Snapshot { change, number, is_late: false }, out);
             }
+            Input::LateSnapshot { op, component, number } => {
+                let (id, origin) = (WriteId::default(), Origin::Copy);
+                let change = Change { op, component: component.0, part: 0, layer: 0, block: 0, id, origin };
+                self.submit(Work::Snapshot { change, number, is_late: true }, out);
+            }
+            Input::Backfill { op, component, backfill } => self.backfill(op, component, backfill, out),
+            Input::SyncBackfill { op, component } => self.sync_backfill(op, component, out),
             Input::Rollback { op, component, number, id, tag } => {
                 let origin = Origin::Guest(tag);
                 let change = Change { op, component: component.0, part: 0, layer: 0, block: 0, id, origin };
@@ -324,6 +336,7 @@ impl Group {
         self.advance_void_maps(out);
         self.advance_rollbacks(out);
         self.advance_snapshots(out);
+        self.advance_backfills(out);
         self.advance_chunks(out);
         self.settle_away(out);
         self.advance_destaging(out);
@@ -347,7 +360,7 @@ impl Group {
             || self.destaging.has_waiting()
             || self.carrying.waits_for_memory
             || self.checkpoint.is_writing_pages();
-        let waits_for_room = self.waits_for_log() || self.scarcity.is_felt();
+        let waits_for_room = self.waits_for_log() || self.scarcity.is_felt() || !self.backfills.is_empty();
         if wants_seal || waits_for_memory || waits_for_room {
             return Some(soon);
         }
@@ -421,6 +434,7 @@ impl Group {
             }
             Purpose::CarryRead { run, buffer } => self.carry_read_done(run, &buffer, result, out),
             Purpose::DestageWrite { destage } => self.destage_write_done(destage, result.map(drop), out),
+            Purpose::Backfill(key) => self.backfill_written(key as usize, member, result.map(drop)),
             Purpose::Chunk { member, extent } => self.chunk_zeroed(member, extent, result.map(drop)),
             Purpose::CheckpointFlush => self.checkpoint_flushed(out),
             Purpose::PageWrite { member, page } => self.page_written(member, page, out),
@@ -551,6 +565,7 @@ impl Group {
             && self.reads.is_empty()
             && self.copies_held.is_empty()
             && self.changed.is_empty()
+            && self.backfills.is_empty()
             && !self.scrub.is_computing()
             && self.compressing.is_idle()
             && self.watermarks.is_empty()

@@ -149,6 +149,34 @@ pub enum Input {
         /// Whose request it is.
         tag: RequestTag,
     },
+    /// Make a snapshot that the component did not have taken when the disk had it, under its number. It sees what the next newer one sees, else the live disk,
+    /// until [`Input::Backfill`] has given it what it should see. Answered with [`GroupError::NotYet`] until all that came before it is at
+    /// rest, and to be asked for again then. What was deleted must be gone before its number comes again.
+    LateSnapshot {
+        /// Comes back with the answer.
+        op: Op,
+        /// Of which component.
+        component: ComponentKey,
+        /// Its number, of which nothing is there.
+        number: u32,
+    },
+    /// Give blocks of one part to a snapshot: it sees these from now on, and nothing else changes. Answered before it is stable
+    /// ([`Input::SyncBackfill`]), with [`GroupError::SnapshotRefused`] if an older snapshot would see them, too: that must be given what it sees first.
+    Backfill {
+        /// Comes back with the answer.
+        op: Op,
+        /// Of which component.
+        component: ComponentKey,
+        /// Which, and what.
+        backfill: Backfill,
+    },
+    /// Answered once all that snapshots of a component were given so far is stable.
+    SyncBackfill {
+        /// Comes back with the answer.
+        op: Op,
+        /// Of which component.
+        component: ComponentKey,
+    },
     /// Take a component back to its newest snapshot: all changes of it that were handed in since that was made are undone, no later one is. Answered when
     /// stable. The snapshot stays.
     Rollback {
@@ -253,6 +281,25 @@ pub enum Input {
         /// How.
         result: Result<(), IoFailure>,
     },
+}
+
+/// Blocks of one part that a snapshot is given after it was made.
+#[derive(Debug)]
+pub struct Backfill {
+    /// The snapshot.
+    pub number: u32,
+    /// Which MiB of the component.
+    pub part: u32,
+    /// First block.
+    pub block: u16,
+    /// Blocks, at least 1; they end within the part.
+    pub count: u16,
+    /// The blocks; none if they are holes.
+    pub data: Buffers,
+    /// CRC-32C of each block as computed where the data was read, to be compared; empty if nobody did.
+    pub checksums: SmallVec<[u32; 2]>,
+    /// Whether it is what the snapshot sees already, so that it has it for itself. Blocks of which it has something of its own are passed over.
+    pub keeps: bool,
 }
 
 /// What a group wants done.
@@ -378,6 +425,9 @@ pub enum GroupError {
     /// a component with snapshots.
     #[error("no other snapshot of the component can be made")]
     SnapshotRefused,
+    /// A late snapshot of the component is there, and to be asked for again: what came before it is still being destaged.
+    #[error("what came before the snapshot is still being destaged")]
+    NotYet,
     /// The group is of a format that has no compressed blocks: it must be converted first.
     #[error("the disk group is of a format without compressed blocks")]
     NotConverted,

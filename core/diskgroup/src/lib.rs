@@ -4,6 +4,7 @@
 //! Relies on `base` alone. Decides; performs nothing: see [`Group`] for how it is driven, and
 //! `docs/formats/disk-group.md` for what it leaves on its devices.
 
+mod backfill;
 mod bits;
 mod buffer;
 mod carry;
@@ -56,8 +57,8 @@ pub use format::batch::{Origin, WindowEntry};
 pub use group::{Group, Settings};
 pub use held::{HeldBlocks, LayerRange, ROW_LAYER, ROW_LAYER_FIRST};
 pub use io::{
-    Completion, ComponentKey, Event, GroupError, Input, Io, IoFailure, LayerRanges, Op, OpenError, Output,
-    Versions,
+    Backfill, Completion, ComponentKey, Event, GroupError, Input, Io, IoFailure, LayerRanges, Op, OpenError,
+    Output, Versions,
 };
 pub use leaving::{Lost, RemoveRefusal};
 pub use rules::Rule;

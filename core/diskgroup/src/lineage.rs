@@ -17,6 +17,8 @@ pub(crate) struct Snapshot {
     pub(crate) size: u64,
     /// Whether it is being taken apart.
     pub(crate) is_deleting: bool,
+    /// Whether it was made later than others of greater numbers.
+    pub(crate) is_late: bool,
 }
 
 /// A rollback to a snapshot.
@@ -108,7 +110,8 @@ impl Lineage {
             .collect();
         for number in unlisted.into_iter().collect::<BTreeSet<u32>>() {
             let (id, size) = (WriteId::default(), 0);
-            self.snapshots.push(Snapshot { number, position: Some(0), id, size, is_deleting: true });
+            let (position, is_deleting, is_late) = (Some(0), true, false);
+            self.snapshots.push(Snapshot { number, position, id, size, is_deleting, is_late });
         }
         self.snapshots.sort_unstable_by_key(|one| one.number);
     }
@@ -132,6 +135,16 @@ impl Lineage {
     /// The newest snapshot to be kept that is no newer than `born`: the one that may see what a write replaces.
     pub(crate) fn keeper(&self, born: u32) -> Option<u32> {
         self.snapshots.iter().rev().find(|one| one.number <= born && !one.is_deleting).map(|one| one.number)
+    }
+
+    /// Whether a snapshot was made later than others of greater numbers: it may see what was written when one of these was the newest.
+    pub(crate) fn is_late(&self, number: u32) -> bool {
+        self.snapshots.iter().any(|one| one.number == number && one.is_late)
+    }
+
+    /// Whether any is.
+    pub(crate) fn has_late(&self) -> bool {
+        self.snapshots.iter().any(|one| one.is_late)
     }
 
     /// The next older snapshot, be it one that is being deleted.
@@ -209,31 +222,28 @@ impl Lineage {
         self.due.retain(|part| !(once && is_back(part)));
     }
 
-    /// A snapshot is asked for.
+    /// The next older and the next newer snapshot that are to be kept.
+    pub(crate) fn neighbours(&self, number: u32) -> (Option<u32>, Option<u32>) {
+        let living = || self.snapshots.iter().filter(|one| !one.is_deleting).map(|one| one.number);
+        (living().rfind(|one| *one < number), living().find(|one| *one > number))
+    }
+
+    /// A snapshot is asked for, or its record is read. Where the list, which is newer, does not have it any more, the record of its deletion follows. What came
+    /// before it is kept apart from what came behind it all the same, for a rollback to it makes only that void.
     pub(crate) fn add(&mut self, snapshot: Snapshot) {
-        assert!(snapshot.number > self.last_number, "numbers of snapshots grow");
-        self.last_number = snapshot.number;
-        self.snapshots.push(snapshot);
-    }
-
-    /// In recovery: the record of a snapshot that the list, which is newer, does not have any more. What came before it is kept apart from what came behind
-    /// it all the same, for a rollback to it makes only that void. It is deleted once more.
-    pub(crate) fn add_passed(&mut self, snapshot: Snapshot) {
+        self.last_number = self.last_number.max(snapshot.number);
         if let Err(at) = self.snapshots.binary_search_by_key(&snapshot.number, |one| one.number) {
-            self.snapshots.insert(at, Snapshot { is_deleting: true, ..snapshot });
+            self.snapshots.insert(at, snapshot);
         }
     }
 
-    /// The record of a snapshot is stable at that position. False if there is none, as it was deleted since.
-    pub(crate) fn place(&mut self, number: u32, position: u64) -> bool {
-        match self.snapshots.iter_mut().find(|one| one.number == number) {
-            Some(one) => {
-                one.position = Some(position);
-                self.last_stable = self.last_stable.max(number);
-                true
-            }
-            None => false,
-        }
+    /// The record of a snapshot is stable at that position. In recovery, it may be that of a former one with this number, of which nothing was left when
+    /// the number came late again, or the record of that.
+    pub(crate) fn place(&mut self, number: u32, position: u64) {
+        let found = self.snapshots.iter_mut().find(|one| one.number == number);
+        let Some(one) = found.filter(|one| one.position.is_none_or(|known| known < position)) else { return };
+        (one.position, one.is_deleting) = (Some(position), false);
+        self.last_stable = self.last_stable.max(number);
     }
 
     /// A page with a part of the list was read. Pages come in any order.
@@ -247,6 +257,7 @@ impl Lineage {
             id: one.id,
             size: one.size,
             is_deleting: one.is_deleting,
+            is_late: one.is_late,
         }));
         self.snapshots.sort_unstable_by_key(|one| one.number);
     }
@@ -254,16 +265,18 @@ impl Lineage {
     /// The stable snapshots as a list has them.
     pub(crate) fn records(&self) -> Vec<SnapshotRecord> {
         let record = |one: &Snapshot| {
-            let Snapshot { number, position, id, size, is_deleting } = *one;
-            Some(SnapshotRecord { number, is_deleting, position: position?, id, size })
+            let Snapshot { number, position, id, size, is_deleting, is_late } = *one;
+            Some(SnapshotRecord { number, is_deleting, is_late, position: position?, id, size })
         };
         self.snapshots.iter().filter_map(record).collect()
     }
 
-    /// A snapshot is to be taken apart. False if there is none that is not already.
-    pub(crate) fn begin_deleting(&mut self, number: u32) -> bool {
-        let found = self.snapshots.iter_mut().find(|one| one.number == number && !one.is_deleting);
-        found.map(|one| one.is_deleting = true).is_some()
+    /// A snapshot is to be taken apart, says the record at that position of the log. False if there is none that is not already, or that it can be about.
+    pub(crate) fn begin_deleting(&mut self, number: u32, position: u64) -> bool {
+        let is_it = |one: &&mut Snapshot| {
+            one.number == number && !one.is_deleting && one.position.is_none_or(|from| from < position)
+        };
+        self.snapshots.iter_mut().find(is_it).map(|one| one.is_deleting = true).is_some()
     }
 
     /// The first snapshot that is being taken apart.

@@ -30,6 +30,8 @@ pub(crate) enum Purpose {
     DestageWrite {
         destage: u32,
     },
+    /// Writes blocks that a snapshot is given.
+    Backfill(u32),
     CarryRead {
         run: LogRun,
         buffer: Buffer,

@@ -104,11 +104,17 @@ pub enum Rule {
     KeepSlotsInFrames,
     /// A compressed block is compared with its checksum once it is decompressed (note 0049).
     VerifyUnpacked,
+    /// A snapshot is given nothing before all that came before it is at rest in its part (note 0051).
+    SettleBeforeBackfill,
+    /// A snapshot is given a block only once the next older one has what both saw (note 0051).
+    TellOlderApart,
+    /// What a snapshot was given is told to be there only once pages on the device name it (note 0051).
+    SyncBackfill,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 50] = [
+    pub const ALL: [Rule; 53] = [
         Rule::AcknowledgeOnlyStable,
         Rule::FreeLogAfterDescriptors,
         Rule::FlushBeforePages,
@@ -159,5 +165,8 @@ impl Rule {
         Rule::KeepSharedFrames,
         Rule::KeepSlotsInFrames,
         Rule::VerifyUnpacked,
+        Rule::SettleBeforeBackfill,
+        Rule::TellOlderApart,
+        Rule::SyncBackfill,
     ];
 }

@@ -1,6 +1,7 @@
 //! A group with a log device and a capacity device of its own, in memory: what a failure of the second leaves, and what is known
 //! after a restart.
 
+mod backfill;
 mod compressed;
 mod computing;
 mod headers;

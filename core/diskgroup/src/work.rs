@@ -19,12 +19,35 @@ pub(crate) const COMPONENT_RECORD_SIZE: usize = 1024;
 /// A write, a trim or an order about layers that wants to get into the log.
 #[derive(Debug)]
 pub(crate) enum Work {
-    Write { change: Change, data: Buffers, checksums: SmallVec<[u32; 2]>, ends: LayerRanges },
-    Trim { change: Change, count: u16 },
-    Order { target: Target, order: Order, ranges: LayerRanges },
-    Snapshot { change: Change, number: u32 },
-    Rollback { change: Change, number: u32 },
-    Compress { target: Target, compression: Compression },
+    Write {
+        change: Change,
+        data: Buffers,
+        checksums: SmallVec<[u32; 2]>,
+        ends: LayerRanges,
+    },
+    Trim {
+        change: Change,
+        count: u16,
+    },
+    Order {
+        target: Target,
+        order: Order,
+        ranges: LayerRanges,
+    },
+    /// `is_late`: the component did not have it taken, and gets it from another one.
+    Snapshot {
+        change: Change,
+        number: u32,
+        is_late: bool,
+    },
+    Rollback {
+        change: Change,
+        number: u32,
+    },
+    Compress {
+        target: Target,
+        compression: Compression,
+    },
 }
 
 /// What becomes of held blocks.

@@ -12,7 +12,7 @@ use crate::format::anchor::{ANCHOR_SIZE, Anchor, anchor_offset};
 use crate::format::batch::Record;
 use crate::format::page::{PAGE_SIZE, Page, PageContent};
 use crate::format::superblock::MEMBERS_MAX;
-use crate::io::Output;
+use crate::io::{Completion, Output};
 use crate::limits;
 use crate::log::BatchStart;
 use crate::requests::Purpose;
@@ -39,12 +39,14 @@ impl Group {
             || self.members.failed() != self.log.anchor().failed_members
             || self.scrub.wants_checkpoint()
             || self.leavers_want_checkpoint()
+            || self.backfills.wants_checkpoint()
             || self.mapped_parts_want_checkpoint();
         if !is_due || self.has_lists_due() || !self.void_maps.is_empty() {
             return;
         }
         self.scrub.checkpoint_begun();
         self.unmapped.checkpoint_begun();
+        self.backfills.checkpoint_begun();
         let here = BatchStart { position: self.log.tail(), number: self.log.anchor().tail_batch };
         let tail = self.destaging.take_finished().unwrap_or(here);
         let stays = [self.away_since(), self.rolling_back_since()].into_iter().flatten();
@@ -80,7 +82,8 @@ impl Group {
         let reached = stays.map(|since| since.position).fold(reached, u64::min);
         let gain = reached.saturating_sub(self.log.tail());
         let told = 2 * self.retold_blocks(); // Every header has its copy.
-        let is_asked = !self.is_destaged_for_leavers(self.log.tail());
+        let tail = self.log.tail();
+        let is_asked = !self.is_destaged_for_leavers(tail) || !self.is_destaged_for_snapshots(tail);
         let gains = gain == 0
             || is_asked
             || told <= limits::log_blocks_reserved(self.log.blocks())
@@ -276,6 +279,8 @@ impl Group {
         self.counters.checkpoints += 1;
         self.checkpoint.end();
         self.release_frames();
+        let done = |op| Output::Done { op, result: Ok(Completion::Done) };
+        out.extend(self.backfills.checkpoint_ended().into_iter().map(done));
         if self.spare.is_none() {
             self.spare = self.own_pool.take(ANCHOR_SIZE);
         }

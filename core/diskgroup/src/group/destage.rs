@@ -93,8 +93,10 @@ impl Group {
         let wants_room = may_gain && self.waits_for_log();
         let is_draining = self.destaging.is_draining() && !self.has_only_held();
         let wants_all = self.scarcity.wants_destaging()
+            || (self.backfills.wants_destaging && self.log.head() > tail)
             || ((is_draining || wants_room) && self.log.head() > tail)
-            || !self.is_destaged_for_leavers(tail);
+            || !self.is_destaged_for_leavers(tail)
+            || !self.is_destaged_for_snapshots(tail);
         if !wants_all && !is_due {
             return;
         }
@@ -181,7 +183,7 @@ impl Group {
         let items = destage.due_items(&self.index, way);
         let wanted = match way {
             Way::InPlace => 0,
-            Way::Mapped { born } => self.pages_wanted(destage.dirty(), born, &items),
+            Way::Mapped { keeper, .. } => self.pages_wanted(destage.dirty(), keeper, &items),
         };
         let member = &mut self.members[index];
         if wanted > 0 && member.table.free_page_count() < self.destaging.pages_of_visits(index) + wanted {
@@ -217,7 +219,7 @@ impl Group {
         let is_seen = component.lineage.keeper(born).is_some() && !component.record.is_deleting;
         match dirty.location().is_placed() && !is_seen && !self.leaves_for_frames(dirty) {
             true => Way::InPlace,
-            false => Way::Mapped { born },
+            false => Way::Mapped { born, keeper: component.lineage.keeper(born) },
         }
     }
 
@@ -234,7 +236,10 @@ impl Group {
             if let Some(Placement::Page(page)) = self.index.placement(component, part) {
                 pages.push(page);
             }
-            pages.extend(self.components[component].lineage.deltas_of(part).last().map(|one| one.page));
+            let lineage = &self.components[component].lineage;
+            let deltas = lineage.deltas_of(part);
+            let needed = if lineage.has_late() { deltas } else { &deltas[deltas.len().saturating_sub(1)..] };
+            pages.extend(needed.iter().map(|one| one.page));
         }
         pages
     }
@@ -321,7 +326,9 @@ impl Group {
         let is_current = is_current && !is_void;
         match way {
             Way::InPlace if is_current => self.describe(self.index.get(dirty).location(), dirty, &items),
-            Way::Mapped { born } if is_current => self.map_destaged(dirty, (born, boundary), &items),
+            Way::Mapped { born, keeper } if is_current => {
+                self.map_destaged(dirty, (born, keeper, boundary), &items);
+            }
             Way::Mapped { .. } => self.give_frames_back(due.member(), items.iter()),
             Way::InPlace => {}
         }

@@ -78,7 +78,9 @@ impl Group {
                 let rollback = Rollback { number: *number, id: *id, position: batch_position };
                 self.install_rollback(*component, rollback, *since);
             }
-            Record::SnapshotGone { component, number, .. } => self.install_snapshot_gone(*component, *number),
+            Record::SnapshotGone { component, number, .. } => {
+                self.install_snapshot_gone(*component, *number, batch_position);
+            }
             _ => self.install_held(record, batch_position, data_position),
         }
         self.remember_change(record, batch_position);

@@ -151,16 +151,19 @@ impl Group {
         None
     }
 
-    /// Pages that a visit takes which gives these blocks, written when that snapshot was the newest, their places: a map page if the part has none, and
+    /// Pages that a visit takes which gives these blocks their places, where that snapshot may see what they replace: a map page if the part has none, and
     /// a delta page if the last one has no room for what is kept. The pages that tell are in memory.
-    pub(super) fn pages_wanted(&self, dirty: u32, born: u32, items: &[Item]) -> u32 {
+    pub(super) fn pages_wanted(&self, dirty: u32, keeper: Option<u32>, items: &[Item]) -> u32 {
         let Some((key, part)) = self.index.get(dirty).part() else { return 0 };
         let component = &self.components[key];
         let table = &self.members[component.member].table;
         let page = self.index.page_of(key, part);
         let map = page.map(|page| table.peek_map(page).expect("it is in memory"));
-        let Some(keeper) = component.lineage.keeper(born) else { return u32::from(page.is_none()) };
-        let is_kept = |item: &&Item| map.is_none_or(|map| map.entries[usize::from(item.block)].born < keeper);
+        let Some(keeper) = keeper else { return u32::from(page.is_none()) };
+        let is_late = component.lineage.has_late();
+        let is_kept = |item: &&Item| {
+            is_late || map.is_none_or(|map| map.entries[usize::from(item.block)].born < keeper)
+        };
         let kept = items.iter().filter(is_kept).count();
         let last = component.lineage.deltas_of(part).last();
         let room = last.map_or(0, |last| table.peek_delta(last.page).expect("it is in memory").room());
@@ -227,14 +230,21 @@ impl Group {
     }
 
     /// Blocks of a mapped part, or of one that becomes mapped by this, are in their frames: its map page learns of them.
-    pub(super) fn map_destaged(&mut self, dirty_key: u32, (born, boundary): (u32, u64), items: &[Item]) {
+    pub(super) fn map_destaged(
+        &mut self,
+        dirty_key: u32,
+        (born, keeper, boundary): (u32, Option<u32>, u64),
+        items: &[Item],
+    ) {
         let dirty = self.index.get(dirty_key);
         let (key, part) = dirty.part().expect("only parts are mapped");
         let index = self.components[key].member;
-        let page = self.page_for(key, part, dirty_key);
+        let page = self.page_for(key, part, Some(dirty_key));
         let mut map = self.members[index].table.map(page).expect("its page is pinned").clone();
-        let keeper =
-            self.components[key].lineage.keeper(born).filter(|_| self.rules.hold(Rule::KeepReplaced));
+        // It may have been deleted since.
+        let keeper = keeper.and_then(|keeper| self.components[key].lineage.keeper(keeper));
+        let keeper = keeper.filter(|_| self.rules.hold(Rule::KeepReplaced));
+        let late = keeper.map_or([false; BLOCKS_PER_EXTENT], |keeper| self.seen_by_late(key, part, keeper));
         let mut kept: Vec<(u8, Entry)> = Vec::new();
         let dirty = self.index.get(dirty_key);
         // What was written again meanwhile, or undone, is not needed.
@@ -252,7 +262,9 @@ impl Group {
             *region = item.id.max(*region);
             match keeper {
                 _ if old.is_hole() && entry.is_hole() => map.entries[usize::from(item.block)] = old,
-                Some(keeper) if old.born < keeper => kept.push((item.block, old)),
+                Some(keeper) if old.born < keeper || late[usize::from(item.block)] => {
+                    kept.push((item.block, old));
+                }
                 Some(_) | None => self.free_entry(index, old),
             }
         }
@@ -273,8 +285,26 @@ impl Group {
         self.members[index].table.replace(page, Content::Map(Box::new(map)));
     }
 
-    /// The map page of a part, made if there is none: of nothing, or from the descriptor of its extent, which is a pool from now on.
-    fn page_for(&mut self, key: u32, part: u32, dirty_key: u32) -> u32 {
+    /// The blocks of a part of which a late snapshot sees what is live: those that neither it nor a later one has for itself. Of any other one the numbers tell.
+    fn seen_by_late(&self, key: u32, part: u32, keeper: u32) -> [bool; BLOCKS_PER_EXTENT] {
+        let component = &self.components[key];
+        let is_late = component.lineage.is_late(keeper);
+        let mut seen = [is_late; BLOCKS_PER_EXTENT];
+        let table = &self.members[component.member].table;
+        for page in component.lineage.seen_by(part, keeper).filter(|_| is_late) {
+            let Some(delta) = table.peek_delta(page) else {
+                return [false; BLOCKS_PER_EXTENT]; // It came since the visit began, which pinned no page for it: what it sees is not told yet.
+            };
+            for group in delta.groups.iter().filter(|group| group.snapshot >= keeper) {
+                group.entries.iter().for_each(|(block, _)| seen[usize::from(*block)] = false);
+            }
+        }
+        seen
+    }
+
+    /// The map page of a part, made if there is none: of nothing, or from the descriptor of its extent, which is a pool from now on, and what the log has
+    /// of the part, if that has anything.
+    pub(super) fn page_for(&mut self, key: u32, part: u32, dirty_key: Option<u32>) -> u32 {
         let component = &self.components[key];
         let (index, id) = (component.member, component.record.id);
         let map = match self.index.placement(key, part) {
@@ -300,9 +330,16 @@ impl Group {
     }
 
     /// The map of a part as it stands in an extent of its own. The extent is a pool from now on.
-    fn map_of_extent(&mut self, key: u32, part: u32, (index, extent): (u8, u32), dirty_key: u32) -> MapPage {
+    fn map_of_extent(
+        &mut self,
+        key: u32,
+        part: u32,
+        (index, extent): (u8, u32),
+        dirty_key: Option<u32>,
+    ) -> MapPage {
         let id = self.components[key].record.id;
-        let (is_reset, direct, raised) = self.index.take_whole(dirty_key);
+        let whole = dirty_key.map(|dirty_key| self.index.take_whole(dirty_key));
+        let (is_reset, direct, raised) = whole.unwrap_or_default();
         let member = &mut self.members[index];
         let (page, _) = member.table.page_of(extent);
         member.table.mark_dirty(page);

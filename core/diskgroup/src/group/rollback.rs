@@ -158,7 +158,7 @@ impl Group {
         missing.is_none()
     }
 
-    fn missing_page_of(&mut self, key: u32, part: u32) -> Option<u32> {
+    pub(super) fn missing_page_of(&mut self, key: u32, part: u32) -> Option<u32> {
         let component = &self.components[key];
         let table = &mut self.members[component.member].table;
         let deltas = component.lineage.deltas_of(part).iter().map(|one| one.page);
@@ -172,7 +172,7 @@ impl Group {
         let lineage = &self.components[key].lineage;
         let is_behind = match way {
             Way::InPlace => false,
-            Way::Mapped { born } => lineage.rollback().is_some_and(|rollback| born >= rollback.number),
+            Way::Mapped { born, .. } => lineage.rollback().is_some_and(|rollback| born >= rollback.number),
         };
         if !is_behind || !lineage.is_due(part) || !self.rules.hold(Rule::RollBackFirst) {
             return None;

@@ -31,7 +31,7 @@ impl Group {
     /// Whether the frames that are used are those that the pages of mapped parts name, if all of these are in memory and nothing is under way: for
     /// those who check the group from outside.
     pub fn frames_agree(&self) -> Option<bool> {
-        if self.destaging.boundary().is_some() {
+        if self.destaging.boundary().is_some() || self.backfills.has_frames() {
             return None; // Frames that are being written are named by no page yet.
         }
         let mut is_equal = true;
@@ -68,14 +68,22 @@ impl Group {
     pub(super) fn accept_snapshot(
         &mut self,
         change: Change,
-        number: u32,
+        (number, is_late): (u32, bool),
         out: &mut Vec<Output>,
     ) -> Option<Work> {
         let Change { op, component: key, id, origin, .. } = change;
         let component = &self.components[key];
         let (member, component_id) = (component.member, component.record.id);
+        let there = component.lineage.snapshots().iter().find(|one| one.number == number);
+        if let Some(there) = there.copied().filter(|one| is_late && !one.is_deleting) {
+            let result = self.late_snapshot_is_there(there.position);
+            out.push(Output::Done { op, result });
+            return None;
+        }
+        // Something may be left of the one with that number.
+        let is_taken = if is_late { there.is_some() } else { component.lineage.is_passed(number) };
         let is_refused = self.members.superblocks()[0].format == FORMAT_PLAIN
-            || component.lineage.is_passed(number)
+            || is_taken
             || component.lineage.snapshots().len() >= SNAPSHOTS_MAX
             || component.lineage.is_rolling_back()
             || self.held.of_component(key).next().is_some();
@@ -92,10 +100,10 @@ impl Group {
         let is_short = (self.unclaimed_pages(member) as usize) < missing;
         let pages = self.lists_due_on(member) + missing as u64;
         if missing > 0 && (is_short || !self.has_space_for(member, (0, pages), 0)) {
-            return self.seek_page(member, Work::Snapshot { change, number }, out);
+            return self.seek_page(member, Work::Snapshot { change, number, is_late }, out);
         }
         if is_early || !self.has_guest_room(0) {
-            return Some(Work::Snapshot { change, number });
+            return Some(Work::Snapshot { change, number, is_late });
         }
         self.page_seekers.remove(&member);
         for _ in 0..missing {
@@ -108,15 +116,18 @@ impl Group {
             Origin::Copy => RequestTag::default(),
         };
         let size = component.record.size;
-        let snapshot = Snapshot { number, position: None, id, size, is_deleting: false };
+        let snapshot = Snapshot { number, position: None, id, size, is_deleting: false, is_late };
         self.components[key].lineage.add(snapshot);
         let record = Record::Snapshot { member, component: component_id, number, id, tag };
-        self.buffer.push(record, Some(op), Buffers::new());
+        self.buffer.push(record, Some(op).filter(|_| !is_late), Buffers::new());
+        if is_late {
+            out.push(Output::Done { op, result: Err(GroupError::NotYet) });
+        }
         None
     }
 
     /// Free pages of a device that no visit of destaging counts on.
-    fn unclaimed_pages(&self, member: u8) -> u32 {
+    pub(super) fn unclaimed_pages(&self, member: u8) -> u32 {
         let free = self.members[member].table.free_page_count();
         free.saturating_sub(self.destaging.pages_of_visits(member))
     }
@@ -143,15 +154,11 @@ impl Group {
         let Some(key) = self.components.key_of(component) else { return };
         let size = self.components[key].record.size;
         let lineage = &mut self.components[key].lineage;
-        let snapshot = Snapshot { number, position: None, id, size, is_deleting: false };
-        if number > lineage.last_number() {
-            lineage.add(snapshot);
-        } else {
-            lineage.add_passed(snapshot);
-        }
-        if lineage.place(number, position) {
-            self.update_list(key);
-        }
+        let (is_deleting, is_late) = (false, false);
+        let snapshot = Snapshot { number, position: None, id, size, is_deleting, is_late };
+        lineage.add(snapshot);
+        lineage.place(number, position);
+        self.update_list(key);
     }
 
     pub(super) fn drop_snapshot(
@@ -172,9 +179,9 @@ impl Group {
         self.submit_record(Some(op), Record::SnapshotGone { member, component, number });
     }
 
-    pub(super) fn install_snapshot_gone(&mut self, component: ComponentId, number: u32) {
+    pub(super) fn install_snapshot_gone(&mut self, component: ComponentId, number: u32, position: u64) {
         let Some(key) = self.components.key_of(component) else { return };
-        if self.components[key].lineage.begin_deleting(number) {
+        if self.components[key].lineage.begin_deleting(number, position) {
             self.dropping.insert(key);
             self.update_list(key);
         }

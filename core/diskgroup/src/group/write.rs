@@ -122,7 +122,9 @@ impl Group {
             }
             Work::Trim { change, count } => self.accept_trim(change, count, out),
             Work::Order { target, order, ranges } => self.accept_order(target, order, ranges),
-            Work::Snapshot { change, number } => self.accept_snapshot(change, number, out),
+            Work::Snapshot { change, number, is_late } => {
+                self.accept_snapshot(change, (number, is_late), out)
+            }
             Work::Rollback { change, number } => self.accept_rollback(change, number, out),
             Work::Compress { target, compression } => self.accept_compress(target, compression, out),
         }
@@ -548,6 +550,7 @@ impl Group {
         out.extend(self.directs.drain().filter_map(|record| record.op).map(lost));
         out.extend(self.copies_held.drain().map(|work| lost(work.target().op)));
         out.extend(self.reads.take_all().into_iter().map(lost));
+        out.extend(self.backfills.take_all().into_iter().map(lost));
         for question in self.changed.drain() {
             out.push(Output::Done { op: question.op(), result: Err(GroupError::DeviceLost) });
         }
