@@ -303,8 +303,14 @@ impl Components {
             | Request::View { component, epoch, .. }
             | Request::Snapshot { component, epoch, .. }
             | Request::DropSnapshot { component, epoch, .. }
+            | Request::LateSnapshot { component, epoch, .. }
+            | Request::SyncBackfill { component, epoch }
             | Request::Snapshots { component, epoch } => {
                 self.store_if_admitted((caller, token), component, epoch, store_of(&request), out);
+            }
+            Request::Backfill(backfill) => {
+                let (component, epoch) = (backfill.component, backfill.epoch);
+                self.store_if_admitted((caller, token), component, epoch, Store::Backfill(backfill), out);
             }
             Request::Create(new) => self.store(caller, purpose, new.id, Store::Create(new), out),
             Request::Update(new) => self.store(caller, purpose, new.id, Store::Update(new), out),
@@ -705,6 +711,8 @@ fn store_of(request: &Request) -> Store {
         Request::View { snapshot, part, block, count, .. } => Store::View { snapshot, part, block, count },
         Request::Snapshot { number, .. } => Store::Snapshot { number },
         Request::DropSnapshot { number, .. } => Store::DropSnapshot { number },
+        Request::LateSnapshot { number, .. } => Store::LateSnapshot { number },
+        Request::SyncBackfill { .. } => Store::SyncBackfill,
         Request::Snapshots { .. } => Store::Snapshots,
         Request::Promote { part, block, count, through, .. } => {
             let (layer, part) = layer::split(part);

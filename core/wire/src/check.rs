@@ -9,7 +9,7 @@ use crate::limits::{
     ALLOCATION_PARTS_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_LABEL_SIZE_MAX, ENTRIES_MAX,
     GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX, SNAPSHOTS_MAX,
 };
-use crate::message::{Entry, HeldRange, NewComponent, PartVersions};
+use crate::message::{BackfillRequest, Entry, HeldRange, NewComponent, PartVersions};
 use base::request::{Buffers, Outcome, Piece, Pieces, Reply, Request, StatusOf, StatusRun};
 use base::units::{
     BLOCK_SIZE, BLOCKS_PER_EXTENT, COMPONENT_SIZE_MAX, DISK_SIZE_MAX, EXTENT_SIZE, SECTOR_SIZE,
@@ -157,6 +157,22 @@ pub(crate) fn checksums(checksums: &[Option<u32>]) -> Result<(), Flaw> {
 /// The number of a snapshot.
 pub(crate) fn snapshot(number: u32) -> Result<(), Flaw> {
     check(number != 0, "no snapshot has the number 0")
+}
+
+/// What a snapshot is given: blocks, or holes.
+pub(crate) fn backfill(backfill: &BackfillRequest) -> Result<(), Flaw> {
+    let BackfillRequest { number, part, block, count, data, checksums, .. } = backfill;
+    snapshot(*number)?;
+    content_part(*part)?;
+    blocks(*block, *count)?;
+    if data.is_empty() && checksums.is_empty() {
+        return Ok(());
+    }
+    check(
+        usize::from(*count) == checksums.len(),
+        "its blocks and the number of its checksums contradict each other",
+    )?;
+    write(*block, data, checksums.len())
 }
 
 /// The snapshots that a question about states of blocks is about.

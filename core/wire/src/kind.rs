@@ -64,6 +64,9 @@ pub enum RequestKind {
     ViewAllocation,
     GuestViewStatus,
     GuestCopyUp,
+    LateSnapshot,
+    Backfill,
+    SyncBackfill,
 }
 
 /// What an acceptor sends.
@@ -86,7 +89,7 @@ pub enum AnswerKind {
     Snapshots,
 }
 
-const REQUEST_KINDS: [RequestKind; 31] = [
+const REQUEST_KINDS: [RequestKind; 34] = [
     RequestKind::Heartbeat,
     RequestKind::Open,
     RequestKind::Close,
@@ -118,6 +121,9 @@ const REQUEST_KINDS: [RequestKind; 31] = [
     RequestKind::ViewAllocation,
     RequestKind::GuestViewStatus,
     RequestKind::GuestCopyUp,
+    RequestKind::LateSnapshot,
+    RequestKind::Backfill,
+    RequestKind::SyncBackfill,
 ];
 
 const ANSWER_KINDS: [AnswerKind; 14] = [
@@ -189,6 +195,9 @@ impl Kind for RequestKind {
             RequestKind::ViewAllocation => shape("view allocation request", 32, 0),
             RequestKind::GuestViewStatus => shape("guest view status request", 48, 0),
             RequestKind::GuestCopyUp => shape("guest copy-up", 40, 0),
+            RequestKind::LateSnapshot => shape("late snapshot", 16, 0),
+            RequestKind::Backfill => shape("backfill", 32 + BLOCK_CHECKSUMS, COMPONENT_PAYLOAD),
+            RequestKind::SyncBackfill => shape("backfill synchronization", 16, 0),
         }
     }
 }

@@ -213,6 +213,25 @@ pub enum Request {
         /// Its number.
         number: u32,
     },
+    /// Make a snapshot of the component that it did not have taken when the disk had it. It is refused as busy until all that came before it is at rest, and asked
+    /// for again; then it sees what the next newer snapshot sees, else the content, until it is given what it should see. Fine if it is there.
+    LateSnapshot {
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+        /// Its number, that of a snapshot of the disk.
+        number: u32,
+    },
+    /// Give blocks to a late snapshot, or to the one before it. Refused as a snapshot if an older one would see them, too.
+    Backfill(BackfillRequest),
+    /// Answered once all that snapshots of the component were given is stable.
+    SyncBackfill {
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+    },
     /// Tell the numbers of the component's snapshots.
     Snapshots {
         /// The component.
@@ -248,6 +267,29 @@ pub enum Request {
         /// Of the request.
         tag: RequestTag,
     },
+}
+
+/// Blocks of one part that a snapshot of a component is given.
+#[derive(Debug, Clone)]
+pub struct BackfillRequest {
+    /// The component.
+    pub component: ComponentId,
+    /// The owner's epoch.
+    pub epoch: u32,
+    /// The snapshot.
+    pub number: u32,
+    /// Which MiB of the component.
+    pub part: u32,
+    /// First block of it, 0..256.
+    pub block: u16,
+    /// Blocks, 1..=256, that end within the part.
+    pub count: u16,
+    /// Whether it is what the snapshot sees already. Blocks of which it has something of its own are passed over.
+    pub keeps: bool,
+    /// The blocks; empty if they are holes.
+    pub data: Buffers,
+    /// CRC-32C of each block in `data`, computed where it was read.
+    pub checksums: SmallVec<[u32; 2]>,
 }
 
 /// All that a node needs to make a component.

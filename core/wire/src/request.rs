@@ -6,7 +6,7 @@ use crate::check;
 use crate::flaw::Flaw;
 use crate::kind::RequestKind;
 use crate::limits::{ALLOCATION_PARTS_MAX_FIRST, DISK_LABEL_SIZE_MAX};
-use crate::message::{EntryKind, NewComponent, Request};
+use crate::message::{BackfillRequest, EntryKind, NewComponent, Request};
 use crate::payload::{Payload, block_checksums, verify_blocks};
 use base::bytes::{Reader, Writer};
 use base::request::{Buffers, Request as GuestRequest, StatusOf};
@@ -107,6 +107,9 @@ impl Coded for Request {
             Request::Snapshot { .. } => RequestKind::Snapshot,
             Request::DropSnapshot { .. } => RequestKind::DropSnapshot,
             Request::Snapshots { .. } => RequestKind::Snapshots,
+            Request::LateSnapshot { .. } => RequestKind::LateSnapshot,
+            Request::Backfill(_) => RequestKind::Backfill,
+            Request::SyncBackfill { .. } => RequestKind::SyncBackfill,
         }
     }
 
@@ -131,9 +134,10 @@ impl Coded for Request {
                 check::content_part(*part)?;
                 check::blocks(*block, *count)
             }
-            Request::Snapshot { number, .. } | Request::DropSnapshot { number, .. } => {
-                check::snapshot(*number)
-            }
+            Request::Snapshot { number, .. }
+            | Request::DropSnapshot { number, .. }
+            | Request::LateSnapshot { number, .. } => check::snapshot(*number),
+            Request::Backfill(backfill) => check::backfill(backfill),
             Request::Promote { part, block, count, .. } => {
                 check::copied_part(*part)?;
                 check::blocks(*block, *count)
@@ -156,6 +160,7 @@ impl Coded for Request {
             | Request::Changed { .. }
             | Request::Held { .. }
             | Request::Snapshots { .. }
+            | Request::SyncBackfill { .. }
             | Request::Delete { .. }
             | Request::Yield { .. }
             | Request::GuestGone { .. } => Ok(()),
@@ -236,6 +241,7 @@ impl Coded for Request {
     fn payload(&self) -> Payload<'_> {
         match self {
             Request::Write { data, .. }
+            | Request::Backfill(BackfillRequest { data, .. })
             | Request::Guest { request: GuestRequest::Write { data, .. }, .. } => Payload::Buffers(data),
             Request::Guest {
                 request:
@@ -263,6 +269,8 @@ impl Coded for Request {
             | Request::Snapshot { .. }
             | Request::DropSnapshot { .. }
             | Request::Snapshots { .. }
+            | Request::LateSnapshot { .. }
+            | Request::SyncBackfill { .. }
             | Request::Create(_)
             | Request::Update(_)
             | Request::Delete { .. }
@@ -336,6 +344,7 @@ impl Coded for Request {
                 Request::Promote { component, epoch, part, block, count, through: take_id(r) }
             }
             RequestKind::Checksums => decode_checksums(r)?,
+            RequestKind::Backfill => decode_backfill(r, payload)?,
             kind => decode_snapshots(kind, r)?,
         })
     }
@@ -345,6 +354,9 @@ impl Request {
     /// What has to do with snapshots of a component.
     fn encode_snapshots(&self, w: &mut Writer) {
         match *self {
+            Request::Backfill(ref backfill) => encode_backfill(w, backfill),
+            Request::LateSnapshot { component, epoch, number } => put_numbered(w, component, epoch, number),
+            Request::SyncBackfill { component, epoch } => put_numbered(w, component, epoch, 0),
             Request::View { component, epoch, snapshot, part, block, count } => {
                 put_component(w, component, epoch);
                 w.u32(part);
@@ -384,6 +396,31 @@ impl Request {
             _ => unreachable!("it is not asked of members of rows"),
         }
     }
+}
+
+fn encode_backfill(w: &mut Writer, backfill: &BackfillRequest) {
+    let BackfillRequest { component, epoch, number, part, block, count, keeps, data: _, checksums } =
+        backfill;
+    put_numbered(w, *component, *epoch, *number);
+    w.u32(*part);
+    w.u16(*block);
+    w.u16(*count);
+    w.u8(u8::from(*keeps));
+    w.u8(u8::from(checksums.is_empty()));
+    put_zeroes(w, 6);
+    checksums.iter().for_each(|&checksum| w.u32(checksum));
+}
+
+fn decode_backfill(r: &mut Reader<'_>, data: Buffers) -> Result<Request, Flaw> {
+    let (component, epoch) = take_component(r);
+    let (number, part, block, count) = (r.u32(), r.u32(), r.u16(), r.u16());
+    let (keeps, is_hole) = (take_flag(r)?, take_flag(r)?);
+    take_reserved(r, 6)?;
+    let listed = if is_hole { 0 } else { count };
+    check_list(r, usize::from(listed), 4, BLOCKS_PER_EXTENT)?;
+    let checksums = (0..listed).map(|_| r.u32()).collect();
+    let backfill = BackfillRequest { component, epoch, number, part, block, count, keeps, data, checksums };
+    Ok(Request::Backfill(backfill))
 }
 
 fn put_component(w: &mut Writer, component: ComponentId, epoch: u32) {
@@ -430,10 +467,17 @@ fn decode_snapshots(kind: RequestKind, r: &mut Reader<'_>) -> Result<Request, Fl
             let (component, epoch) = take_component(r);
             Request::DropSnapshot { component, epoch, number: r.u32() }
         }
-        RequestKind::Snapshots => {
+        RequestKind::LateSnapshot => {
+            let (component, epoch) = take_component(r);
+            Request::LateSnapshot { component, epoch, number: r.u32() }
+        }
+        RequestKind::Snapshots | RequestKind::SyncBackfill => {
             let (component, epoch) = take_component(r);
             take_reserved(r, 4)?;
-            Request::Snapshots { component, epoch }
+            match kind {
+                RequestKind::Snapshots => Request::Snapshots { component, epoch },
+                _ => Request::SyncBackfill { component, epoch },
+            }
         }
         RequestKind::GuestView => guest(r, decode_guest_view)?,
         RequestKind::GuestCopyUp => guest(r, |r| {

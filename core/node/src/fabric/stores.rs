@@ -10,9 +10,9 @@ use crate::node::{Node, Waiter};
 use base::units::BLOCKS_PER_EXTENT;
 use base::{ComponentId, Instant, RequestTag, WriteId};
 use diskgroup::format::page::ComponentRecord;
-use diskgroup::{Completion, ComponentKey, Group, GroupError, Input, LayerRange, LayerRanges, Op};
+use diskgroup::{Backfill, Completion, ComponentKey, Group, GroupError, Input, LayerRange, LayerRanges, Op};
 use replication::components::{Store, StoreOp, Stored};
-use wire::{EntryKind, NewComponent, Refusal};
+use wire::{BackfillRequest, EntryKind, NewComponent, Refusal};
 
 const _: () = assert!(diskgroup::format::page::PARTS_PER_HOLE == replication::limits::HOLE_PARTS);
 const _: () = assert!(replication::limits::WINDOW_CHANGES_MAX as u64 == diskgroup::limits::UNDECIDED_MAX);
@@ -164,11 +164,25 @@ impl Node {
                 self.ask(group, waiter, read, out);
             }
             // Its group is converted in a moment, for the record asks for a snapshot.
-            Store::Snapshot { .. } if self.is_plain(group) => self.stored(op, Stored::Failed(Refusal::Busy)),
+            Store::Snapshot { .. } | Store::LateSnapshot { .. } if self.is_plain(group) => {
+                self.stored(op, Stored::Failed(Refusal::Busy));
+            }
             // It is no entry of the window, so it has no id (docs/design/0047).
             Store::Snapshot { number } => {
                 let (id, tag) = (WriteId::default(), RequestTag::default());
                 self.ask(group, waiter, |op| Input::Snapshot { op, component: key, number, id, tag }, out);
+            }
+            Store::LateSnapshot { number } => {
+                self.ask(group, waiter, |op| Input::LateSnapshot { op, component: key, number }, out);
+            }
+            Store::Backfill(BackfillRequest {
+                number, part, block, count, keeps, data, checksums, ..
+            }) => {
+                let backfill = Backfill { number, part, block, count, data, checksums, keeps };
+                self.ask(group, waiter, |op| Input::Backfill { op, component: key, backfill }, out);
+            }
+            Store::SyncBackfill => {
+                self.ask(group, waiter, |op| Input::SyncBackfill { op, component: key }, out);
             }
             Store::DropSnapshot { number } => {
                 self.ask(group, waiter, |op| Input::DropSnapshot { op, component: key, number }, out);

@@ -149,7 +149,7 @@ pub(crate) fn refusal(error: GroupError) -> Refusal {
         GroupError::NoComponent => Refusal::NoComponent,
         GroupError::NoSlot | GroupError::Malformed => Refusal::NoSlot,
         GroupError::NoSnapshot => Refusal::NoSnapshot,
-        GroupError::NotConverted => Refusal::Busy,
+        GroupError::NotConverted | GroupError::NotYet => Refusal::Busy,
         GroupError::SnapshotRefused => Refusal::SnapshotRefused,
     }
 }
@@ -182,7 +182,9 @@ pub(crate) fn part_of(store: &Store) -> Option<u32> {
         Store::State | Store::Promise { .. } | Store::Settle { .. } | Store::Forget { .. } => None,
         Store::Allocation { part, count, .. } => Some(part.saturating_add(u32::from(*count) - 1)),
         Store::Promote { part, .. } | Store::Checksums { part, .. } | Store::View { part, .. } => Some(*part),
+        Store::Backfill(backfill) => Some(backfill.part),
         Store::Snapshot { .. } | Store::DropSnapshot { .. } | Store::Snapshots => None,
+        Store::LateSnapshot { .. } | Store::SyncBackfill => None,
         Store::Held { .. } | Store::Changed { .. } | Store::Create(_) | Store::Update(_) | Store::Delete => {
             None
         }

@@ -3,7 +3,7 @@
 use base::WriteId;
 use base::request::{Buffers, Pieces, StatusOf, StatusRun};
 use smallvec::SmallVec;
-use wire::{Entry, EntryKind, HeldRange, NewComponent, PartVersions, Refusal};
+use wire::{BackfillRequest, Entry, EntryKind, HeldRange, NewComponent, PartVersions, Refusal};
 
 /// What a disk group shall do.
 #[derive(Debug, Clone)]
@@ -140,6 +140,15 @@ pub enum Store {
         /// Its number.
         number: u32,
     },
+    /// Make a snapshot that the component did not have taken.
+    LateSnapshot {
+        /// Its number.
+        number: u32,
+    },
+    /// Give blocks to a snapshot.
+    Backfill(BackfillRequest),
+    /// Wait until all that snapshots were given is stable.
+    SyncBackfill,
     /// Tell the numbers of the snapshots.
     Snapshots,
     /// Make the component.
@@ -153,7 +162,12 @@ pub enum Store {
 impl Store {
     /// Whether it writes what another copy has.
     pub fn is_of_copy(&self) -> bool {
-        matches!(self, Store::Write { kind: EntryKind::Copy, .. } | Store::Trim { kind: EntryKind::Copy, .. })
+        matches!(
+            self,
+            Store::Write { kind: EntryKind::Copy, .. }
+                | Store::Trim { kind: EntryKind::Copy, .. }
+                | Store::Backfill(_)
+        )
     }
 }
 

@@ -1,7 +1,8 @@
 //! One message of each kind and form.
 
 use crate::{
-    Answer, Entry, EntryKind, HeldRange, Message, NewComponent, PartVersions, Refusal, Request, Versions,
+    Answer, BackfillRequest, Entry, EntryKind, HeldRange, Message, NewComponent, PartVersions, Refusal,
+    Request, Versions,
 };
 use base::request::{
     Buffers, Piece, Pieces, Reply, Request as GuestRequest, RequestError, StatusOf, StatusRun,
@@ -173,8 +174,28 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
             }),
         ),
         ("guest view", guest(GuestRequest::View { snapshot: 0x0102_0304, offset: 512, len: 0x0200_0000 })),
+        ("late snapshot", Request::LateSnapshot { component, epoch, number: 0x0102_0304 }),
+        ("backfill", Request::Backfill(backfill(pool, part, false))),
+        ("backfill of holes", Request::Backfill(backfill(pool, part, true))),
+        ("backfill synchronization", Request::SyncBackfill { component, epoch }),
         ("guest copy-up", guest(GuestRequest::CopyUp { offset: 1 << 40, len: 1 << 20 })),
     ]
+}
+
+fn backfill(pool: &Pool, part: u32, is_hole: bool) -> BackfillRequest {
+    let data: Buffers = if is_hole { Buffers::new() } else { buffers(pool, 8192, 9) };
+    let checksums = (0..data.len() as u32 * 2).map(|block| 0x0a0b_0c0d + block).collect();
+    BackfillRequest {
+        component: COMPONENT,
+        epoch: EPOCH,
+        number: 0x0102_0304,
+        part,
+        block: 16,
+        count: 2,
+        keeps: is_hole,
+        data,
+        checksums,
+    }
 }
 
 /// One answer of each kind and form, with its name.
