@@ -171,6 +171,21 @@ pub const SNAPSHOT_HOLD: Duration = Duration::from_millis(100);
 /// before the next attempt.
 pub const SNAPSHOT_HOLD_MAX: Duration = Duration::from_millis(1000);
 
+/// Ranges of 128 KiB of a snapshot that a component gets which are compared at once.
+pub const BACKFILLS_MAX: usize = 4;
+
+/// Ranges that may differ and wait to be compared, beyond which no more is asked for.
+pub const BACKFILL_RANGES: usize = 64;
+
+/// How often a range begins anew before the snapshot does.
+pub const BACKFILL_TRIES: u8 = 5;
+
+/// How long nothing is heard of a snapshot that a component gets before it is tried anew.
+pub const BACKFILL_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a component whose device has no room for a snapshot is left alone.
+pub const NO_ROOM_RETRY: Duration = Duration::from_secs(60);
+
 const _: () = assert!(RESYNC_RETRY.as_millis() < NO_ROOM_RETRY_MAX.as_millis());
 const _: () = assert!(ROW_CHECK_RETRY.as_millis() * ROW_CHECK_TRIES as u128 > FOLD_AFTER.as_millis());
 const _: () = assert!(DRIFT_ALLOWANCE.as_millis() * 4 < GRANT.as_millis());

@@ -6,6 +6,8 @@
 //! under range locks, and asks that its component counts only once that has all that was acknowledged (`resync`).
 
 mod asked;
+mod backfill;
+mod backfilling;
 mod barrier;
 mod catching_up;
 mod change;
@@ -433,6 +435,7 @@ impl Owner {
             Asked::DropSnapshot { at, number } => {
                 self.snapshot_dropped(at, number, asked::done(answer));
             }
+            Asked::Backfill { at, attempt, step } => self.backfill_answered((at, attempt, step), answer),
             Asked::Close => self.closes -= 1,
             Asked::GivenUp(at) => self.late_answered(at),
         }

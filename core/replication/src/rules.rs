@@ -166,11 +166,15 @@ pub enum Rule {
     CopyUpApart,
     /// What has changed of a clone is told by whole regions where these may have become its own (design 0050).
     TellWholeRegions,
+    /// What a late snapshot may see otherwise than it should is asked of the component that gets it, too (design 0051).
+    SurveyBoth,
+    /// The record says that a component has a late snapshot only once that is stable there (design 0051).
+    RecordStableBackfills,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 78] = [
+    pub const ALL: [Rule; 80] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -249,5 +253,7 @@ impl Rule {
         Rule::KeepFirstHoles,
         Rule::CopyUpApart,
         Rule::TellWholeRegions,
+        Rule::SurveyBoth,
+        Rule::RecordStableBackfills,
     ];
 }

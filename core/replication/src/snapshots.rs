@@ -42,6 +42,15 @@ impl Numbers {
         }
     }
 
+    /// Without one of them, and without those that nobody means any more, so that few ranges are left.
+    #[must_use]
+    pub fn without(&self, number: u32, is_meant: impl Fn(u32) -> bool) -> Numbers {
+        let mut left = Numbers::default();
+        let all = self.ranges.iter().flat_map(|(first, last)| *first..=*last);
+        all.filter(|one| *one != number && is_meant(*one)).for_each(|one| left.add(one));
+        left
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
@@ -165,6 +174,7 @@ mod tests {
         let has: Vec<u32> = (0..12).filter(|number| numbers.contains(*number)).collect();
         assert_eq!(has, [1, 2, 3, 4, 7, 8, 10]);
         assert!(Numbers::through(0).is_empty());
+        assert_eq!(numbers.without(3, |number| number < 8).ranges(), [(1, 2), (4, 4), (7, 7)]);
         assert_eq!(
             Numbers::of_ranges(numbers.ranges().to_vec()),
             Some(numbers),

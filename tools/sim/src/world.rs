@@ -556,7 +556,9 @@ impl World {
             GroupError::DeviceLost => (self.dead_members | self.given_up) & (1 << member | 1) != 0,
             GroupError::NoComponent => self.may_lose_pages(),
             GroupError::Full => self.features.holding,
-            GroupError::NoSlot | GroupError::Malformed | GroupError::NotConverted => false,
+            GroupError::NoSlot | GroupError::Malformed | GroupError::NotConverted | GroupError::NotYet => {
+                false
+            }
             GroupError::NoSnapshot | GroupError::SnapshotRefused => false,
         };
         if !is_fair {

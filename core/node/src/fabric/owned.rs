@@ -217,7 +217,7 @@ impl Node {
             Event::RestoreBegan { .. } | Event::Diverged { .. } => {}
             Event::ResyncBegan { .. } | Event::ResyncFailed { .. } | Event::Repaired { .. } => {}
             Event::RowDisagrees { .. } | Event::RowsChecked { .. } => {}
-            Event::SnapshotTaken { .. } | Event::SnapshotNotTaken { .. } => {}
+            Event::SnapshotTaken { .. } | Event::SnapshotNotTaken { .. } | Event::Backfilled { .. } => {}
         }
         out.push(Output::Fabric(FabricOutput::Owner { disk: id, event }));
     }

@@ -115,7 +115,8 @@ impl Node {
             }
             Store::Update(new) => self.store_update((op, group, key), &new, out),
             Store::Allocation { of, part, count } => {
-                let survey = Survey::new((op, group, key), of, (part, count));
+                let parts = self.group(group).map_or(0, |group| group.part_count(key));
+                let survey = Survey::new((op, group, key), of, (part, count), parts);
                 self.go_on_with_survey(survey, out);
             }
             Store::Held { from_part } => {

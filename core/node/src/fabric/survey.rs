@@ -21,6 +21,8 @@ pub(crate) struct Survey {
     /// The next part, and the one behind the last.
     part: u32,
     end: u32,
+    /// Parts that the component has: nothing is behind them.
+    parts: u32,
     /// Parts of which each block was looked up.
     looked_up: usize,
     runs: Vec<StatusRun>,
@@ -32,9 +34,10 @@ impl Survey {
         (op, group, component): (StoreOp, GroupKey, ComponentKey),
         of: StatusOf,
         (part, count): (u32, u16),
+        parts: u32,
     ) -> Survey {
-        let end = part + u32::from(count);
-        Survey { op, group, component, of, part, end, looked_up: 0, runs: Vec::new() }
+        let end = part.saturating_add(u32::from(count));
+        Survey { op, group, component, of, part, end, parts, looked_up: 0, runs: Vec::new() }
     }
 
     /// Looks parts up in the group, whose outputs are appended to `outputs`. The answer, or `None` while a page of
@@ -45,8 +48,8 @@ impl Survey {
         outputs: &mut Vec<diskgroup::Output>,
     ) -> Option<Stored> {
         while self.part < self.end && self.looked_up < ALLOCATION_LOOKUPS_MAX {
-            let backed =
-                group.first_of_survey(self.component, self.part..self.end, self.of).unwrap_or(self.end);
+            let there = self.part..self.end.min(self.parts);
+            let backed = group.first_of_survey(self.component, there, self.of).unwrap_or(self.end);
             if backed > self.part {
                 push_run(&mut self.runs, u64::from(backed - self.part) * EXTENT_SIZE, false);
                 self.part = backed;

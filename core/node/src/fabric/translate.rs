@@ -180,7 +180,7 @@ pub(crate) fn part_of(store: &Store) -> Option<u32> {
     match store {
         Store::Write { part, .. } | Store::Trim { part, .. } | Store::Read { part, .. } => Some(*part),
         Store::State | Store::Promise { .. } | Store::Settle { .. } | Store::Forget { .. } => None,
-        Store::Allocation { part, count, .. } => Some(part.saturating_add(u32::from(*count) - 1)),
+        Store::Allocation { .. } => None, // Nothing is allocated behind the end.
         Store::Promote { part, .. } | Store::Checksums { part, .. } | Store::View { part, .. } => Some(*part),
         Store::Backfill(backfill) => Some(backfill.part),
         Store::Snapshot { .. } | Store::DropSnapshot { .. } | Store::Snapshots => None,

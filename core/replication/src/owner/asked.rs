@@ -1,5 +1,6 @@
 //! What requests to components were for, and their answers by what was asked.
 
+use super::backfilling::BackfillStep;
 use super::columns::Listed;
 use super::copy::CopyWork;
 use super::data::Data;
@@ -113,6 +114,12 @@ pub(crate) enum Asked {
         at: At,
         number: u32,
     },
+    /// What is asked so that a member gets a snapshot that it lacks: of that member, or of one that has it.
+    Backfill {
+        at: At,
+        attempt: u32,
+        step: BackfillStep,
+    },
     /// To delete a snapshot that the record does not name.
     DropSnapshot {
         at: At,
@@ -151,6 +158,7 @@ impl Asked {
             Asked::Step(Step::Gather { at, .. } | Step::RowCheck { at, .. }) => Some(*at),
             Asked::RowParts { at, .. } | Asked::RowMend { at, .. } => Some(*at),
             Asked::Snapshots(at) | Asked::Snapshot { at, .. } | Asked::DropSnapshot { at, .. } => Some(*at),
+            Asked::Backfill { at, .. } => Some(*at),
             // A write of a copy is found by its work.
             Asked::Step(Step::CopyWrite { .. }) | Asked::Settle | Asked::Close => None,
         }

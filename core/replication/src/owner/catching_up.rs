@@ -10,6 +10,7 @@
 
 use super::Owner;
 use super::asked::{Asked, Unanswered};
+use super::backfilling::Backfilling;
 use super::copy::{Holes, Purpose};
 use super::interface::{End, Event, LeftBecause, Phase};
 use super::member::{At, CountedAs, Member, OutAs, Wish};
@@ -161,13 +162,15 @@ impl Owner {
     /// Whether something is being copied, or waits for [`super::Input::Pace`].
     pub fn wants_pace(&self) -> bool {
         let mut resyncs = self.places.iter().flat_map(|place| &place.members).filter_map(Member::resync);
-        resyncs.any(|resync| resync.copies > 0 || !resync.runs.is_empty())
+        let backfills = self.snapshots.backfilling.as_ref().is_some_and(Backfilling::wants_pace);
+        backfills || resyncs.any(|resync| resync.copies > 0 || !resync.runs.is_empty())
     }
 
     /// Bytes that are being copied, in requests that have begun.
     pub fn copying_bytes(&self) -> u64 {
         let copies = self.works.copies.iter().filter(|copy| copy.attempt().is_some());
-        copies.map(|copy| u64::from(copy.range.count) * BLOCK_SIZE).sum()
+        let given = self.snapshots.backfilling.as_ref().map_or(0, Backfilling::bytes_under_way);
+        given + copies.map(|copy| u64::from(copy.range.count) * BLOCK_SIZE).sum::<u64>()
     }
 
     /// More may be copied. What was not used is not saved up.

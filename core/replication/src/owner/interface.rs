@@ -458,6 +458,17 @@ pub enum Event {
         /// Why.
         why: NotTaken,
     },
+    /// A component has a snapshot that it lacked: the record says so.
+    Backfilled {
+        /// The component.
+        component: ComponentId,
+        /// The snapshot's number.
+        number: u32,
+        /// Bytes that it was given.
+        copied_bytes: u64,
+        /// When that began.
+        began: Instant,
+    },
     /// A damaged range was written again from another component.
     Repaired {
         /// Where it was damaged.

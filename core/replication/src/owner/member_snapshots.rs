@@ -11,4 +11,8 @@ pub(crate) struct MemberSnapshots {
     /// Those that it has, as far as they are known, and those of them that it was asked to delete.
     pub(crate) numbers: BTreeSet<u32>,
     pub(crate) dropping: BTreeSet<u32>,
+    /// The one that it is being given.
+    pub(crate) filling: Option<u32>,
+    /// Those that it cannot be given, for a block is damaged.
+    pub(crate) unfit: BTreeSet<u32>,
 }

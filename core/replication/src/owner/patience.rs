@@ -70,6 +70,7 @@ impl Owner {
             | Asked::Snapshots(_)
             | Asked::Snapshot { .. }
             | Asked::DropSnapshot { .. }
+            | Asked::Backfill { .. }
             | Asked::Doubtful { .. }
             | Asked::Restored { .. }
             | Asked::Proof { .. }

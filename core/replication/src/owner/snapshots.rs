@@ -44,6 +44,7 @@ impl Owner {
         if !rests || self.snapshots.taking.is_some() {
             self.advance_taking();
         }
+        self.advance_backfill();
     }
 
     /// When that is to be called next if nothing happens.
@@ -53,7 +54,8 @@ impl Owner {
         }
         let taking = self.snapshots.taking.as_ref().filter(|_| self.holds_for_snapshot());
         let gives_up = taking.map(|taking| taking.since + self.hold_max());
-        self.snapshots.rests_until.into_iter().chain(gives_up).min()
+        let wakes = [self.snapshots.rests_until, gives_up, self.backfill_wakes_at()];
+        wakes.into_iter().flatten().min()
     }
 
     /// How long changes wait for the attempt that is under way: longer each time that it was not enough.
@@ -97,8 +99,14 @@ impl Owner {
         let lacks = roster.member(component).is_some_and(|one| one.lacks.contains(number));
         let is_named = roster.snapshots.has(number) && !lacks;
         let is_taking = self.snapshots.taking.as_ref().is_some_and(|taking| taking.number == number)
-            || roster.snapshots.is_marked(number);
+            || roster.snapshots.is_marked(number)
+            || self.is_being_given(component, number);
         number <= roster.snapshots.last && !is_named && !is_taking
+    }
+
+    fn is_being_given(&self, component: ComponentId, number: u32) -> bool {
+        let given = self.snapshots.backfilling.as_ref();
+        given.is_some_and(|one| (one.component, one.number) == (component, number))
     }
 
     /// Has components delete what the record does not say that they have, but for what is being taken, and what it cannot know.
@@ -307,7 +315,7 @@ impl Owner {
     pub(crate) fn tell_snapshots(&self, roster: &mut Roster) -> bool {
         let is_swept = roster.snapshots.to_sweep && self.is_swept();
         roster.snapshots.to_sweep &= !is_swept;
-        is_swept | self.tell_taken(roster)
+        is_swept | self.tell_taken(roster) | self.tell_backfilled(roster)
     }
 
     /// Whether all components that count have deleted what the record does not name. The others do so when they are there again.

@@ -122,7 +122,7 @@ impl Owner {
 }
 
 /// Whether the runs cover whole parts from the first on: all of them, or as many as the component looked at.
-fn is_beginning(runs: &[StatusRun], len: u64) -> bool {
+pub(crate) fn is_beginning(runs: &[StatusRun], len: u64) -> bool {
     let covered: u64 = runs.iter().map(|run| run.len).sum();
     covered > 0 && covered <= len && covered.is_multiple_of(EXTENT_SIZE)
 }

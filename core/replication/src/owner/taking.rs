@@ -1,5 +1,6 @@
 //! A snapshot of the disk that is being taken.
 
+use super::backfilling::Backfilling;
 use super::member::At;
 use crate::roster::Roster;
 use crate::snapshots::NotTaken;
@@ -50,6 +51,9 @@ pub(crate) struct SnapshotsUnderWay {
     pub(crate) not_taken: Option<NotTaken>,
     /// No attempt, list or deletion is begun before this time, because one failed.
     pub(crate) rests_until: Option<Instant>,
+    /// The snapshot that a component gets which lacks it, and until when none is begun.
+    pub(crate) backfilling: Option<Backfilling>,
+    pub(crate) backfills_rest_until: Option<Instant>,
     /// Attempts in a row for which changes waited as long as they may.
     pub(crate) overdue: u32,
 }

@@ -43,6 +43,10 @@ impl World {
             OwnerEvent::SnapshotTaken { held, .. } => {
                 self.summary.held_ns = self.summary.held_ns.max(held.as_nanos() as u64);
             }
+            OwnerEvent::Backfilled { copied_bytes, .. } => {
+                self.summary.backfilled += 1;
+                self.summary.backfilled_bytes += copied_bytes;
+            }
             OwnerEvent::SnapshotNotTaken { why } => self.snapshot_not_taken(disk, why),
             OwnerEvent::Ended(_) | OwnerEvent::ResyncBegan { .. } | OwnerEvent::ResyncFailed { .. } => {}
         }

@@ -42,6 +42,15 @@ pub(crate) fn changes(before: &Roster, after: &Roster) -> Vec<Change> {
     all
 }
 
+/// Whether a component that counts lacks a snapshot that another one of its place could give it.
+fn lacks_what_others_have(roster: &Roster) -> bool {
+    let active = || roster.members.iter().filter(|one| one.standing == Standing::Active);
+    active().any(|one| {
+        let mut lacked = roster.snapshots.taken.iter().filter(|number| one.lacks.contains(**number));
+        lacked.any(|number| active().any(|other| other.place == one.place && !other.lacks.contains(*number)))
+    })
+}
+
 impl World {
     /// A snapshot of a disk is asked for, deleted or not wanted any more, as drawn from a stream of its own.
     pub(crate) fn change_snapshots(&mut self) {
@@ -182,7 +191,9 @@ impl World {
     /// Whether owners have done all that records ask for about snapshots.
     pub(crate) fn are_snapshots_done(&self) -> bool {
         let is_done = |disk: &DiskId| {
-            self.directory.get(*disk).is_none_or(|(_, roster)| !roster.snapshots.wants_owner())
+            let record = self.directory.get(*disk);
+            record
+                .is_none_or(|(_, roster)| !roster.snapshots.wants_owner() && !lacks_what_others_have(&roster))
         };
         self.directory.disks().iter().all(is_done)
     }

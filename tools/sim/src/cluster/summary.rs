@@ -65,6 +65,9 @@ pub struct Summary {
     pub together: u64,
     /// The longest that changes waited for one, in nanoseconds.
     pub held_ns: u64,
+    /// Snapshots that components got which had lacked them, and the bytes that were given.
+    pub backfilled: u64,
+    pub backfilled_bytes: u64,
     /// The longest that a guest's request took while faults came and went, in nanoseconds.
     pub longest_ns: u64,
 }
@@ -101,6 +104,8 @@ impl Summary {
         self.snapshots += other.snapshots;
         self.together += other.together;
         self.held_ns = self.held_ns.max(other.held_ns);
+        self.backfilled += other.backfilled;
+        self.backfilled_bytes += other.backfilled_bytes;
         self.longest_ns = self.longest_ns.max(other.longest_ns);
     }
 }
@@ -111,7 +116,7 @@ impl std::fmt::Display for Summary {
             f,
             "{} events, {} requests, {} take-overs, {} changes rolled forward, {} components left ({} hung) and {} joined \
              ({} MiB copied), {} came and {} went, {} stood in, {} places restored (at most {} requests answered before \
-             the lost were back), {} bad sectors, {} ranges repaired, {} directories set back, {} components diverged, {} rows compared and {} mended, {} writes done again, {} snapshots taken, {} of all disks (changes waited for {} us at most)",
+             the lost were back), {} bad sectors, {} ranges repaired, {} directories set back, {} components diverged, {} rows compared and {} mended, {} writes done again, {} snapshots taken, {} of all disks (changes waited for {} us at most), {} given later ({} MiB)",
             self.events,
             self.answered,
             self.take_overs,
@@ -134,7 +139,9 @@ impl std::fmt::Display for Summary {
             self.repeated,
             self.snapshots,
             self.together,
-            self.held_ns / 1000
+            self.held_ns / 1000,
+            self.backfilled,
+            self.backfilled_bytes >> 20
         )
     }
 }

@@ -1,0 +1,377 @@
+//! Gives components the snapshots that they lack, once they count: those that were taken while they were away, or before they were made (docs/design/0051).
+//!
+//! One snapshot of one component at a time, the newest first: what it has in common with newer ones is there already, then. Nothing is locked, for what
+//! snapshots see does not change, and nobody reads it from the component before the record says that it has the snapshot.
+
+use super::Owner;
+use super::asked::{self, Asked, Unanswered};
+use super::backfilling::{BackfillStep, Backfilling, Filling, Stage, Surveys};
+use super::data::Data;
+use super::interface::{Event, Output, Phase};
+use super::member::{At, Member};
+use super::status::is_beginning;
+use crate::limits;
+use crate::roster::Roster;
+use crate::rules::Rule;
+use base::Instant;
+use base::request::{StatusOf, StatusRun};
+use base::units::{BLOCK_SIZE, COMPONENT_SIZE_MAX, EXTENT_SIZE};
+use std::time::Duration;
+use wire::limits::ALLOCATION_PARTS_MAX;
+use wire::{Answer, Refusal, Request};
+
+/// Parts that a component has at most.
+const PARTS_MAX: u32 = (COMPONENT_SIZE_MAX / EXTENT_SIZE) as u32;
+
+impl Owner {
+    /// Begins to give a component a snapshot, or goes on with that.
+    pub(crate) fn advance_backfill(&mut self) {
+        if self.snapshots.backfilling.as_ref().is_some_and(|one| !self.may_go_on(one)) {
+            self.end_backfill(limits::RETRY);
+        }
+        if self.snapshots.backfilling.is_none() {
+            self.begin_backfill();
+        }
+        let now = self.now;
+        let Some(one) = &self.snapshots.backfilling else { return };
+        match one.stage {
+            Stage::Marking { ask_at: Some(ask_at) } if ask_at <= now => self.mark_late(),
+            Stage::Marking { .. } | Stage::Syncing => {}
+            Stage::Filling => self.fill(),
+            Stage::Recording => self.note_backfilled(),
+        }
+    }
+
+    /// When that is to be called next if nothing happens.
+    pub(crate) fn backfill_wakes_at(&self) -> Option<Instant> {
+        match &self.snapshots.backfilling {
+            Some(Backfilling { stage: Stage::Marking { ask_at: Some(ask_at) }, .. }) => Some(*ask_at),
+            Some(one) => Some(one.heard_at + limits::BACKFILL_PATIENCE),
+            None => self.snapshots.backfills_rest_until,
+        }
+    }
+
+    fn may_go_on(&self, one: &Backfilling) -> bool {
+        let member = self.member(one.at);
+        let is_there = member.component == one.component && member.is_active() && member.is_open();
+        let is_wanted = self.recording.roster.snapshots.has(one.number);
+        let is_heard = one.heard_at + limits::BACKFILL_PATIENCE > self.now || one.stage == Stage::Recording;
+        is_there && is_wanted && is_heard && member.snapshots.filling == Some(one.number)
+    }
+
+    fn begin_backfill(&mut self) {
+        if self.snapshots.backfills_rest_until.is_some_and(|until| until > self.now) {
+            return;
+        }
+        self.snapshots.backfills_rest_until = None;
+        if !self.recording.is_idle() || self.snapshots.taking.is_some() {
+            return; // The record that comes may say something else.
+        }
+        let taken = &self.recording.roster.snapshots.taken;
+        let due = taken.iter().rev().find_map(|number| {
+            let at = self.all().into_iter().find(|at| self.is_to_get(*at, *number))?;
+            Some((at, *number))
+        });
+        let Some((at, number)) = due else { return };
+        self.attempts += 1;
+        let (attempt, now) = (self.attempts, self.now);
+        let member = self.member_mut(at);
+        member.snapshots.filling = Some(number);
+        let component = member.component;
+        self.snapshots.backfilling = Some(Backfilling::new((at, component), number, attempt, now));
+    }
+
+    /// Whether a component lacks a snapshot that it can be given now. What is left of a former attempt is deleted first.
+    fn is_to_get(&self, at: At, number: u32) -> bool {
+        let member = self.member(at);
+        let snapshots = &member.snapshots;
+        let is_ready = member.is_active() && member.is_open() && member.wish.is_none() && snapshots.is_known;
+        is_ready
+            && self.lacks(at, number)
+            && !snapshots.numbers.contains(&number)
+            && !snapshots.unfit.contains(&number)
+            && self.giver(at, number).is_some()
+    }
+
+    fn lacks(&self, at: At, number: u32) -> bool {
+        let recorded = self.recording.roster.member(self.member(at).component);
+        recorded.is_none_or(|one| one.lacks.contains(number))
+    }
+
+    /// A component that has the snapshot, and may give it to another one.
+    fn giver(&self, target: At, number: u32) -> Option<At> {
+        let place = &self.places[usize::from(target.place)];
+        let at = |member: u8| At { place: target.place, member };
+        let is_fit = |(member, one): &(u8, &Member)| {
+            *member != target.member
+                && one.is_open()
+                && one.wish.is_none()
+                && !self.lacks(at(*member), number)
+        };
+        let near =
+            place.active().filter(is_fit).min_by_key(|(_, one)| (!one.is_prompt(), one.node != self.me.node));
+        near.map(|(member, _)| at(member))
+    }
+
+    /// What has come of it so far is left to be deleted; it is tried again after a while.
+    fn end_backfill(&mut self, rest: Duration) {
+        let Some(one) = self.snapshots.backfilling.take() else { return };
+        self.snapshots.backfills_rest_until = Some(self.now + rest);
+        let member = self.member_mut(one.at);
+        if member.component == one.component {
+            member.snapshots.filling = None;
+        }
+    }
+
+    /// The component cannot be given the snapshot in this session.
+    fn give_backfill_up(&mut self) {
+        if let Some(Backfilling { at, number, .. }) = self.snapshots.backfilling {
+            self.member_mut(at).snapshots.unfit.insert(number);
+        }
+        self.end_backfill(limits::RETRY);
+    }
+
+    fn ask_for_backfill(&mut self, at: At, step: BackfillStep, request: Request) {
+        let Some(Backfilling { attempt, .. }) = self.snapshots.backfilling else { return };
+        let node = self.member(at).node;
+        self.send(node, Asked::Backfill { at, attempt, step }, request);
+    }
+
+    fn mark_late(&mut self) {
+        let epoch = self.epoch;
+        let Some(one) = &mut self.snapshots.backfilling else { return };
+        one.stage = Stage::Marking { ask_at: None };
+        let (at, component, number) = (one.at, one.component, one.number);
+        self.member_mut(at).snapshots.numbers.insert(number);
+        self.ask_for_backfill(at, BackfillStep::Mark, Request::LateSnapshot { component, epoch, number });
+    }
+
+    /// Asks what may differ, and compares that.
+    fn fill(&mut self) {
+        let Some(one) = &self.snapshots.backfilling else { return };
+        if one.surveys.is_none() && one.next_part < PARTS_MAX && one.ranges.len() < limits::BACKFILL_RANGES {
+            self.survey();
+        }
+        while self.allowance > 0
+            && let Some(one) = &mut self.snapshots.backfilling
+            && one.fillings.len() < limits::BACKFILLS_MAX
+            && let Some(range) = one.ranges.pop_front()
+        {
+            one.fillings.push(Filling::new(range));
+            self.allowance -= (u64::from(range.count) * BLOCK_SIZE) as i64;
+            self.compare(range.part, range.block);
+        }
+        let Some(one) = &mut self.snapshots.backfilling else { return };
+        if one.surveys.is_none() && one.next_part >= PARTS_MAX && !one.wants_pace() {
+            let (at, component, epoch) = (one.at, one.component, self.epoch);
+            let is_awaited = self.settings.rules.hold(Rule::RecordStableBackfills);
+            one.stage = if is_awaited { Stage::Syncing } else { Stage::Recording };
+            self.ask_for_backfill(at, BackfillStep::Sync, Request::SyncBackfill { component, epoch });
+        }
+    }
+
+    /// Asks both which blocks the snapshot sees otherwise than another one that both have; if there is none, which it has.
+    fn survey(&mut self) {
+        let Some(one) = &self.snapshots.backfilling else { return };
+        let (at, number, from) = (one.at, one.number, one.next_part);
+        let Some(giver) = self.giver(at, number) else { return self.end_backfill(limits::RETRY) };
+        let of = self.survey_of(at, giver, number);
+        let count = (PARTS_MAX - from).min(ALLOCATION_PARTS_MAX as u32) as u16;
+        let asks_target = self.holds(Rule::SurveyBoth);
+        let everything = vec![StatusRun { len: u64::from(count) * EXTENT_SIZE, is_set: false }];
+        let Some(one) = &mut self.snapshots.backfilling else { return };
+        let of_target = (!asks_target).then_some(everything);
+        one.surveys = Some(Surveys { from, of_source: None, of_target });
+        let epoch = self.epoch;
+        for (asked, of_target) in [(giver, false), (at, true)] {
+            let component = self.member(asked).component;
+            let request = Request::Allocation { component, epoch, of, part: from, count };
+            if !of_target || asks_target {
+                self.ask_for_backfill(asked, BackfillStep::Survey { of_target }, request);
+            }
+        }
+    }
+
+    /// The nearest snapshot that both have tells the least, a newer one before an older one.
+    fn survey_of(&self, at: At, giver: At, number: u32) -> StatusOf {
+        let roster = &self.recording.roster;
+        let has = |other: &&u32| {
+            let is_told = self.member(at).snapshots.numbers.contains(other);
+            is_told && !self.lacks(at, **other) && !self.lacks(giver, **other)
+        };
+        let taken = roster.snapshots.taken.iter();
+        let newer = taken.clone().filter(|other| **other > number).find(has);
+        match newer.or_else(|| taken.rev().filter(|other| **other < number).find(has)) {
+            Some(other) => StatusOf::Changes { since: number.min(*other), snapshot: number.max(*other) },
+            None => StatusOf::Snapshot(number),
+        }
+    }
+
+    /// Reads a range of both.
+    fn compare(&mut self, part: u32, block: u16) {
+        let Some(one) = &mut self.snapshots.backfilling else { return };
+        let (at, number) = (one.at, one.number);
+        let Some(count) = one.filling(part, block).map(|filling| filling.range.count) else { return };
+        let Some(giver) = self.giver(at, number) else { return self.end_backfill(limits::RETRY) };
+        let epoch = self.epoch;
+        for (asked, of_target) in [(giver, false), (at, true)] {
+            let component = self.member(asked).component;
+            let request = Request::View { component, epoch, snapshot: number, part, block, count };
+            self.ask_for_backfill(asked, BackfillStep::View { part, block, of_target }, request);
+        }
+    }
+
+    /// A component answered something that was asked for the sake of a snapshot that another one, or it, gets.
+    pub(crate) fn backfill_answered(
+        &mut self,
+        (at, attempt, step): (At, u32, BackfillStep),
+        answer: Result<Answer, super::Lost>,
+    ) {
+        let now = self.now;
+        let Some(one) = self.snapshots.backfilling.as_mut().filter(|one| one.attempt == attempt) else {
+            return;
+        };
+        one.heard_at = now;
+        let failed = match step {
+            BackfillStep::Mark => asked::done(answer).map(|_| self.marked_late()).err(),
+            BackfillStep::Survey { of_target } => {
+                asked::allocation(answer).map(|runs| self.surveyed(of_target, runs)).err()
+            }
+            BackfillStep::View { part, block, of_target } => {
+                asked::data(answer).map(|data| self.viewed((part, block), of_target, data)).err()
+            }
+            BackfillStep::Put { part, block } => asked::done(answer).map(|_| self.was_put(part, block)).err(),
+            BackfillStep::Sync => asked::done(answer).map(|_| self.synced()).err(),
+        };
+        if let Some(failed) = failed {
+            self.backfill_refused(at, step, failed);
+        }
+    }
+
+    fn backfill_refused(&mut self, at: At, step: BackfillStep, failed: Unanswered) {
+        let now = self.now;
+        let again = match step {
+            BackfillStep::View { part, block, .. } | BackfillStep::Put { part, block } => Some((part, block)),
+            BackfillStep::Mark | BackfillStep::Survey { .. } | BackfillStep::Sync => None,
+        };
+        match (failed, step) {
+            (Unanswered::Refused(Refusal::NotOpen), _) => {
+                self.lost_session(at);
+                self.end_backfill(limits::RETRY);
+            }
+            // What came before it is being destaged, or its group is being converted, or what had the number before is being deleted.
+            (Unanswered::Refused(Refusal::Busy | Refusal::SnapshotRefused), BackfillStep::Mark) => {
+                if let Some(one) = &mut self.snapshots.backfilling {
+                    one.stage = Stage::Marking { ask_at: Some(now + limits::RETRY) };
+                }
+            }
+            (Unanswered::Refused(Refusal::NoSpace | Refusal::DeviceLost | Refusal::NoComponent), _) => {
+                self.end_backfill(limits::NO_ROOM_RETRY);
+            }
+            (Unanswered::Refused(Refusal::Damaged), _) => self.give_backfill_up(),
+            // An older snapshot was deleted, or something came to rest meanwhile.
+            (Unanswered::Refused(_), _)
+                if again.is_some_and(|(part, block)| self.compare_again(part, block)) => {}
+            (Unanswered::Refused(_) | Unanswered::Lost, _) => self.end_backfill(limits::RETRY),
+        }
+    }
+
+    /// A range begins anew, unless it has too often.
+    fn compare_again(&mut self, part: u32, block: u16) -> bool {
+        let filling = self.snapshots.backfilling.as_mut().and_then(|one| one.filling(part, block));
+        let Some(filling) = filling.filter(|filling| filling.tries < limits::BACKFILL_TRIES) else {
+            return false;
+        };
+        filling.restart();
+        self.compare(part, block);
+        true
+    }
+
+    fn marked_late(&mut self) {
+        if let Some(one) = &mut self.snapshots.backfilling {
+            one.stage = Stage::Filling;
+        }
+    }
+
+    fn surveyed(&mut self, of_target: bool, runs: Vec<StatusRun>) {
+        let Some(one) = &mut self.snapshots.backfilling else { return };
+        let Some(surveys) = &mut one.surveys else { return };
+        let len = u64::from((PARTS_MAX - surveys.from).min(ALLOCATION_PARTS_MAX as u32)) * EXTENT_SIZE;
+        if !is_beginning(&runs, len) {
+            return self.end_backfill(limits::RETRY); // No node says so that can be relied on.
+        }
+        *(if of_target { &mut surveys.of_target } else { &mut surveys.of_source }) = Some(runs);
+        one.take_surveys();
+    }
+
+    fn viewed(&mut self, (part, block): (u32, u16), of_target: bool, data: Data) {
+        let epoch = self.epoch;
+        let Some(one) = &mut self.snapshots.backfilling else { return };
+        let (at, component, number) = (one.at, one.component, one.number);
+        let of_snapshots = &self.places[usize::from(at.place)].members[usize::from(at.member)].snapshots;
+        let there = of_snapshots.numbers.difference(&of_snapshots.dropping);
+        let older = there.copied().filter(|other| *other < number).max();
+        let Some(filling) = one.filling(part, block) else { return };
+        if !data.is_intact() {
+            self.compare_again(part, block);
+            return;
+        }
+        *(if of_target { &mut filling.of_target } else { &mut filling.of_source }) = Some(data);
+        if filling.compare((component, epoch, number), older) {
+            self.put_next(part, block);
+        }
+    }
+
+    /// Gives what is next of a range; at its end the next range begins.
+    fn put_next(&mut self, part: u32, block: u16) {
+        let Some(one) = &mut self.snapshots.backfilling else { return };
+        let at = one.at;
+        let Some(filling) = one.filling(part, block) else { return };
+        match filling.orders.pop_front() {
+            Some(order) => {
+                one.copied_bytes += order.checksums.len() as u64 * BLOCK_SIZE;
+                self.ask_for_backfill(at, BackfillStep::Put { part, block }, Request::Backfill(order));
+            }
+            None => one.fillings.retain(|one| (one.range.part, one.range.block) != (part, block)),
+        }
+    }
+
+    fn was_put(&mut self, part: u32, block: u16) {
+        self.put_next(part, block);
+    }
+
+    fn synced(&mut self) {
+        if let Some(one) = &mut self.snapshots.backfilling {
+            one.stage = Stage::Recording;
+        }
+    }
+
+    /// Has the record say that a component has a snapshot that it lacked. Says whether there is something to say.
+    pub(crate) fn tell_backfilled(&self, roster: &mut Roster) -> bool {
+        let Some(one) = self.snapshots.backfilling.as_ref().filter(|one| one.stage == Stage::Recording)
+        else {
+            return false;
+        };
+        let (taken, asked) = (&roster.snapshots.taken, roster.snapshots.asked);
+        let is_meant = |number: u32| taken.binary_search(&number).is_ok() || asked == Some(number);
+        let recorded = roster.members.iter_mut().find(|member| member.component == one.component);
+        let Some(recorded) = recorded.filter(|recorded| recorded.lacks.contains(one.number)) else {
+            return false;
+        };
+        recorded.lacks = recorded.lacks.without(one.number, is_meant);
+        true
+    }
+
+    /// The record says so.
+    fn note_backfilled(&mut self) {
+        let Some(Backfilling { at, component, number, copied_bytes, began, .. }) = self.snapshots.backfilling
+        else {
+            return;
+        };
+        if self.phase == Phase::Serving && !self.lacks(at, number) {
+            self.snapshots.backfilling = None;
+            self.member_mut(at).snapshots.filling = None;
+            self.out.push(Output::Event(Event::Backfilled { component, number, copied_bytes, began }));
+        }
+    }
+}
