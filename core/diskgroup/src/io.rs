@@ -298,8 +298,9 @@ pub struct Backfill {
     pub data: Buffers,
     /// CRC-32C of each block as computed where the data was read, to be compared; empty if nobody did.
     pub checksums: SmallVec<[u32; 2]>,
-    /// Whether it is what the snapshot sees already, so that it has it for itself. Blocks of which it has something of its own are passed over.
-    pub keeps: bool,
+    /// Set if it is what the snapshot sees already, so that it has it for itself: the newer snapshot that was seen to see it. Blocks of which this one, or one
+    /// between the two, has something of its own are passed over.
+    pub as_seen_by: Option<u32>,
 }
 
 /// What a group wants done.

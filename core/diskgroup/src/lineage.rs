@@ -222,10 +222,10 @@ impl Lineage {
         self.due.retain(|part| !(once && is_back(part)));
     }
 
-    /// The next older and the next newer snapshot that are to be kept.
-    pub(crate) fn neighbours(&self, number: u32) -> (Option<u32>, Option<u32>) {
-        let living = || self.snapshots.iter().filter(|one| !one.is_deleting).map(|one| one.number);
-        (living().rfind(|one| *one < number), living().find(|one| *one > number))
+    /// The next older snapshot that is to be kept.
+    pub(crate) fn older_living(&self, number: u32) -> Option<u32> {
+        let older = |one: &&Snapshot| !one.is_deleting && one.number < number;
+        self.snapshots.iter().rfind(older).map(|one| one.number)
     }
 
     /// A snapshot is asked for, or its record is read. Where the list, which is newer, does not have it any more, the record of its deletion follows. What came

@@ -161,7 +161,8 @@ pub(crate) fn snapshot(number: u32) -> Result<(), Flaw> {
 
 /// What a snapshot is given: blocks, or holes.
 pub(crate) fn backfill(backfill: &BackfillRequest) -> Result<(), Flaw> {
-    let BackfillRequest { number, part, block, count, data, checksums, .. } = backfill;
+    let BackfillRequest { number, part, block, count, data, checksums, as_seen_by, .. } = backfill;
+    check(as_seen_by.is_none_or(|newer| newer > *number), "the other snapshot is no newer one")?;
     snapshot(*number)?;
     content_part(*part)?;
     blocks(*block, *count)?;

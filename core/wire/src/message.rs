@@ -284,8 +284,9 @@ pub struct BackfillRequest {
     pub block: u16,
     /// Blocks, 1..=256, that end within the part.
     pub count: u16,
-    /// Whether it is what the snapshot sees already. Blocks of which it has something of its own are passed over.
-    pub keeps: bool,
+    /// Set if it is what the snapshot sees already, so that it has it for itself: the newer snapshot that was seen to see it. Blocks of which this one, or one
+    /// between the two, has something of its own are passed over.
+    pub as_seen_by: Option<u32>,
     /// The blocks; empty if they are holes.
     pub data: Buffers,
     /// CRC-32C of each block in `data`, computed where it was read.

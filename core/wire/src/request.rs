@@ -399,27 +399,29 @@ impl Request {
 }
 
 fn encode_backfill(w: &mut Writer, backfill: &BackfillRequest) {
-    let BackfillRequest { component, epoch, number, part, block, count, keeps, data: _, checksums } =
+    let BackfillRequest { component, epoch, number, part, block, count, as_seen_by, data: _, checksums } =
         backfill;
     put_numbered(w, *component, *epoch, *number);
     w.u32(*part);
     w.u16(*block);
     w.u16(*count);
-    w.u8(u8::from(*keeps));
+    w.u32(as_seen_by.unwrap_or_default());
     w.u8(u8::from(checksums.is_empty()));
-    put_zeroes(w, 6);
+    put_zeroes(w, 3);
     checksums.iter().for_each(|&checksum| w.u32(checksum));
 }
 
 fn decode_backfill(r: &mut Reader<'_>, data: Buffers) -> Result<Request, Flaw> {
     let (component, epoch) = take_component(r);
     let (number, part, block, count) = (r.u32(), r.u32(), r.u16(), r.u16());
-    let (keeps, is_hole) = (take_flag(r)?, take_flag(r)?);
-    take_reserved(r, 6)?;
+    let (newer, is_hole) = (r.u32(), take_flag(r)?);
+    take_reserved(r, 3)?;
+    let as_seen_by = Some(newer).filter(|newer| *newer > 0);
     let listed = if is_hole { 0 } else { count };
     check_list(r, usize::from(listed), 4, BLOCKS_PER_EXTENT)?;
     let checksums = (0..listed).map(|_| r.u32()).collect();
-    let backfill = BackfillRequest { component, epoch, number, part, block, count, keeps, data, checksums };
+    let backfill =
+        BackfillRequest { component, epoch, number, part, block, count, as_seen_by, data, checksums };
     Ok(Request::Backfill(backfill))
 }
 

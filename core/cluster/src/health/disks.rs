@@ -90,10 +90,15 @@ fn on_few_copies(disk: &DiskRecord, found: &mut Vec<Finding>) {
                 least => format!("at worst, {least} of {wanted} copies has one"),
             }
         ),
-        remedy: format!(
-            "take a new snapshot of {}, and delete these when they are needed no more; a copy that alone has one is not taken out of the disk",
-            disk.name
-        ),
+        remedy: match least {
+            0 => format!(
+                "wait for the hosts and devices that are away; if they do not return, delete these and take new snapshots of {}",
+                disk.name
+            ),
+            _ => "nothing: each copy gets them from one that has them, once it is up to date and its device has room; until then a copy that alone \
+                  has one is not taken out of the disk"
+                .to_owned(),
+        },
     });
 }
 

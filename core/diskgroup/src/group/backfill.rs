@@ -85,7 +85,9 @@ impl Group {
             return Err(GroupError::NoComponent); // Another one has got its key.
         }
         let member = &self.members[component.member];
-        match component.lineage.living(work.asked.number).is_some_and(|one| one.position.is_some()) {
+        let is_there =
+            |number: u32| component.lineage.living(number).is_some_and(|one| one.position.is_some());
+        match is_there(work.asked.number) && work.asked.as_seen_by.is_none_or(is_there) {
             false => Err(GroupError::NoSnapshot),
             true if component.lineage.is_rolling_back() => Err(GroupError::SnapshotRefused),
             // What a lost page told of the part nobody knows.
@@ -210,9 +212,9 @@ impl Group {
 
     fn apply_backfill(&mut self, work: &BackfillWork) -> Result<(), GroupError> {
         let &BackfillWork { member: index, component: key, id, ref asked, .. } = work;
-        let Backfill { part, number, block, count, keeps, .. } = *asked;
+        let Backfill { part, number, block, count, as_seen_by, .. } = *asked;
         let component = &self.components[key];
-        let (older, newer) = component.lineage.neighbours(number);
+        let older = component.lineage.older_living(number);
         let pages = component.lineage.deltas_of(part).iter().map(|one| one.page);
         let table = &self.members[index].table;
         let load = |page: u32| (page, table.peek_delta(page).expect("it is in memory").clone());
@@ -227,13 +229,14 @@ impl Group {
                 ((block + at) as u8, entry.born(older.unwrap_or(0)))
             })
             .collect();
-        let (own, before) = (number..newer.unwrap_or(u32::MAX), older.map(|older| older..number));
-        self.expect_told_apart(&deltas, &entries, (number, before.as_ref(), keeps))?;
+        let own = as_seen_by.map(|newer| number..newer);
+        let before = older.map(|older| older..number).filter(|_| own.is_none());
+        self.expect_told_apart(&deltas, &entries, number, before.as_ref())?;
         let mut freed: Vec<Entry> = Vec::new();
         let mut counted: Vec<u32> = Vec::new();
         let mut given: Vec<u8> = Vec::new();
         for (block, entry) in entries {
-            if keeps && deltas.has_within(&own, block) {
+            if own.as_ref().is_some_and(|own| deltas.has_within(own, block)) {
                 freed.push(entry);
                 continue;
             }
@@ -263,13 +266,14 @@ impl Group {
         &self,
         deltas: &Deltas,
         entries: &[(u8, Entry)],
-        (number, before, keeps): (u32, Option<&Range<u32>>, bool),
+        number: u32,
+        before: Option<&Range<u32>>,
     ) -> Result<(), GroupError> {
         let is_unknown = |block: u8| deltas.find(number, block) == Some(Entry::LOST_PAGE);
         if entries.iter().any(|(block, _)| is_unknown(*block)) {
             return Err(GroupError::Damaged);
         }
-        let Some(before) = before.filter(|_| !keeps && self.rules.hold(Rule::TellOlderApart)) else {
+        let Some(before) = before.filter(|_| self.rules.hold(Rule::TellOlderApart)) else {
             return Ok(());
         };
         let is_apart = |block: u8| deltas.find(number, block).is_some() || deltas.has_within(before, block);

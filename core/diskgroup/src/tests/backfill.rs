@@ -24,7 +24,13 @@ impl Stage {
     }
 
     /// Gives a snapshot one block; 0: a hole.
-    fn give(&mut self, number: u32, block: u16, value: u8, keeps: bool) -> Result<(), GroupError> {
+    fn give(
+        &mut self,
+        number: u32,
+        block: u16,
+        value: u8,
+        as_seen_by: Option<u32>,
+    ) -> Result<(), GroupError> {
         let (component, (op, _)) = (self.component, self.next());
         let data = (value > 0).then(|| {
             let mut buffer = self.bench.pool.take(BLOCK_SIZE as usize).expect("memory");
@@ -32,7 +38,7 @@ impl Stage {
             buffer
         });
         let (data, checksums) = (data.into_iter().collect(), SmallVec::new());
-        let backfill = Backfill { number, part: 0, block, count: 1, data, checksums, keeps };
+        let backfill = Backfill { number, part: 0, block, count: 1, data, checksums, as_seen_by };
         self.bench.ask(Input::Backfill { op, component, backfill });
         for _ in 0..20 {
             if self.bench.done.contains_key(&op.0) {
@@ -65,11 +71,11 @@ fn a_snapshot_that_comes_late_sees_what_it_is_given_and_the_others_what_they_saw
     assert_eq!(stage.late_snapshot(3), Ok(()), "it is there");
     assert_eq!(stage.late_snapshot(2), Ok(()));
     assert_eq!(stage.read(0, 4, 2), Ok(vec![0xc0, 0xa0, 0xa0, 0xa0]), "as the next newer one");
-    assert_eq!(stage.give(2, 1, 0xb1, false), Err(GroupError::SnapshotRefused), "the older one would see it");
+    assert_eq!(stage.give(2, 1, 0xb1, None), Err(GroupError::SnapshotRefused), "the older one would see it");
     for (block, value) in [(0, 0xa0), (1, 0xb1), (2, 0)] {
         let seen = stage.read(block, 1, 1).expect("it can be read")[0];
-        assert_eq!(stage.give(1, block, seen, true), Ok(()));
-        assert_eq!(stage.give(2, block, value, false), Ok(()));
+        assert_eq!(stage.give(1, block, seen, Some(2)), Ok(()));
+        assert_eq!(stage.give(2, block, value, None), Ok(()));
     }
     let expected = [
         (1, [0xa0, 0xa0, 0xa0, 0xa0]),
@@ -151,14 +157,14 @@ fn run(seed: u64, removed: Option<Rule>) -> Result<(), String> {
                     value = value.wrapping_add(1).max(1);
                     let given = if random.below(4) == 0 { 0 } else { value };
                     if let Some((older, _)) = seen.range(..number).next_back() {
-                        let kept = stage.give(*older, block, view[usize::from(block)], true);
+                        let kept = stage.give(*older, block, view[usize::from(block)], Some(number));
                         kept.map_err(|error| format!("step {step}: {error}"))?;
                     }
                     if random.below(4) == 0 {
                         stage.write(block, 1, value);
                         live[usize::from(block)] = value;
                     }
-                    let told = stage.give(number, block, given, false);
+                    let told = stage.give(number, block, given, None);
                     told.map_err(|error| format!("step {step}: snapshot {number}: {error}"))?;
                     view[usize::from(block)] = given;
                 }
@@ -200,6 +206,6 @@ fn without_its_rules_a_late_snapshot_changes_what_others_see() {
     stage.write(0, 1, 0xa0);
     stage.snapshot(1);
     stage.snapshot(3);
-    assert_eq!((stage.late_snapshot(2), stage.give(2, 0, 0xb0, false)), (Ok(()), Ok(())));
+    assert_eq!((stage.late_snapshot(2), stage.give(2, 0, 0xb0, None)), (Ok(()), Ok(())));
     assert_eq!(stage.read(0, 1, 1), Ok(vec![0xb0]), "which it never held then");
 }

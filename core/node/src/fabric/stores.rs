@@ -177,9 +177,16 @@ impl Node {
                 self.ask(group, waiter, |op| Input::LateSnapshot { op, component: key, number }, out);
             }
             Store::Backfill(BackfillRequest {
-                number, part, block, count, keeps, data, checksums, ..
+                number,
+                part,
+                block,
+                count,
+                as_seen_by,
+                data,
+                checksums,
+                ..
             }) => {
-                let backfill = Backfill { number, part, block, count, data, checksums, keeps };
+                let backfill = Backfill { number, part, block, count, data, checksums, as_seen_by };
                 self.ask(group, waiter, |op| Input::Backfill { op, component: key, backfill }, out);
             }
             Store::SyncBackfill => {

@@ -189,14 +189,14 @@ impl Filling {
         let (Some(of_source), Some(of_target)) = (&self.of_source, &self.of_target) else { return false };
         let Range { part, block, .. } = self.range;
         let mut orders: Vec<(BackfillRequest, Option<BackfillRequest>)> = Vec::new();
-        let order = |number: u32, at: u16, keeps: bool| BackfillRequest {
+        let order = |number: u32, at: u16, as_seen_by: Option<u32>| BackfillRequest {
             component,
             epoch,
             number,
             part,
             block: block + at,
             count: 0,
-            keeps,
+            as_seen_by,
             data: Buffers::new(),
             checksums: Default::default(),
         };
@@ -216,7 +216,7 @@ impl Filling {
                 given.data.is_empty() == source.is_none() && kept_like
             });
             if !open || !is_like {
-                orders.push((order(number, at, false), older.map(|older| order(older, at, true))));
+                orders.push((order(number, at, None), older.map(|older| order(older, at, Some(number)))));
                 open = true;
             }
             let (given, kept) = orders.last_mut().expect("one is there");

@@ -192,7 +192,7 @@ fn backfill(pool: &Pool, part: u32, is_hole: bool) -> BackfillRequest {
         part,
         block: 16,
         count: 2,
-        keeps: is_hole,
+        as_seen_by: is_hole.then_some(0x0102_0305),
         data,
         checksums,
     }

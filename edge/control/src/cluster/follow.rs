@@ -265,6 +265,14 @@ impl Cluster {
                 format!("{} cannot be brought up to date: {why}", whose(*component))
             }
             Event::SnapshotTaken { .. } | Event::SnapshotNotTaken { .. } => snapshot_text(event, record),
+            Event::Backfilled { component, number, copied_bytes, .. } => {
+                let name = snapshot_name(record, *number);
+                format!(
+                    "{} has snapshot {name}, too; {} copied",
+                    whose(*component),
+                    base::units::format_bytes(*copied_bytes)
+                )
+            }
             event => blocks_text(event, whose),
         };
         self.events.disk(kind_of(event), &disk, text);
@@ -408,13 +416,17 @@ fn blocks_text(event: &Event, whose: impl Fn(ComponentId) -> String) -> String {
     }
 }
 
+/// The name of a snapshot, or its number where the record does not have it.
+fn snapshot_name(record: Option<&::cluster::DiskRecord>, number: u32) -> String {
+    let named = record.and_then(|record| record.snapshots.taken.iter().find(|one| one.number == number));
+    named.map_or_else(|| number.to_string(), |one| one.name.clone())
+}
+
 /// What is told of a snapshot that was to be taken.
 fn snapshot_text(event: &Event, record: Option<&::cluster::DiskRecord>) -> String {
     match event {
         Event::SnapshotTaken { number, held } => {
-            let named =
-                record.and_then(|record| record.snapshots.taken.iter().find(|one| one.number == *number));
-            let name = named.map_or_else(|| number.to_string(), |one| one.name.clone());
+            let name = snapshot_name(record, *number);
             format!("snapshot {name} was taken; writes waited for {:.1} ms", held.as_secs_f64() * 1e3)
         }
         Event::SnapshotNotTaken { why } => format!("a snapshot was not taken: {why}"),
@@ -435,6 +447,7 @@ fn kind_of(event: &Event) -> Kind {
         Event::Repaired { .. } => Kind::CopyRepaired,
         Event::SnapshotTaken { .. } => Kind::SnapshotTaken,
         Event::SnapshotNotTaken { .. } => Kind::SnapshotRefused,
+        Event::Backfilled { .. } => Kind::SnapshotCopied,
         Event::RowDisagrees { .. } => Kind::RowsDisagreed,
         Event::RowsChecked { .. } => unreachable!("it is told to the log alone"),
     }

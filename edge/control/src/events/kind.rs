@@ -41,6 +41,8 @@ pub enum Kind {
     SnapshotTaken,
     /// A snapshot that was asked for could not be taken.
     SnapshotRefused,
+    /// A copy of a disk got a snapshot that it had lacked.
+    SnapshotCopied,
     /// A snapshot of a disk has another name, or is pinned, or is so no more.
     SnapshotChanged,
     /// A snapshot of a disk was deleted.
@@ -109,7 +111,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 50] = [
+    pub const ALL: [Kind; 51] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -128,6 +130,7 @@ impl Kind {
         Kind::DiskTimedOut,
         Kind::SnapshotTaken,
         Kind::SnapshotRefused,
+        Kind::SnapshotCopied,
         Kind::SnapshotChanged,
         Kind::SnapshotDeleted,
         Kind::CopyLeft,
@@ -183,6 +186,7 @@ impl Kind {
             Kind::DiskTimedOut => "disk.timed_out",
             Kind::SnapshotTaken => "snapshot.taken",
             Kind::SnapshotRefused => "snapshot.refused",
+            Kind::SnapshotCopied => "snapshot.copied",
             Kind::SnapshotChanged => "snapshot.changed",
             Kind::SnapshotDeleted => "snapshot.deleted",
             Kind::CopyLeft => "copy.left",
