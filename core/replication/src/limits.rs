@@ -177,8 +177,8 @@ pub const BACKFILLS_MAX: usize = 4;
 /// Ranges that may differ and wait to be compared, beyond which no more is asked for.
 pub const BACKFILL_RANGES: usize = 64;
 
-/// How often a range begins anew before the snapshot does.
-pub const BACKFILL_TRIES: u8 = 5;
+/// How often ranges begin anew before the snapshot does: while an older one is deleted, or what was asked of a disk group comes to rest.
+pub const BACKFILL_TRIES: u32 = 100;
 
 /// How long nothing is heard of a snapshot that a component gets before it is tried anew.
 pub const BACKFILL_PATIENCE: Duration = Duration::from_secs(30);

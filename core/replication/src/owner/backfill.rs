@@ -46,7 +46,8 @@ impl Owner {
     pub(crate) fn backfill_wakes_at(&self) -> Option<Instant> {
         match &self.snapshots.backfilling {
             Some(Backfilling { stage: Stage::Marking { ask_at: Some(ask_at) }, .. }) => Some(*ask_at),
-            Some(one) => Some(one.heard_at + limits::BACKFILL_PATIENCE),
+            Some(one) if one.rests_until > self.now => Some(one.rests_until),
+            Some(one) => one.is_asking().then_some(one.heard_at + limits::BACKFILL_PATIENCE),
             None => self.snapshots.backfills_rest_until,
         }
     }
@@ -55,7 +56,7 @@ impl Owner {
         let member = self.member(one.at);
         let is_there = member.component == one.component && member.is_active() && member.is_open();
         let is_wanted = self.recording.roster.snapshots.has(one.number);
-        let is_heard = one.heard_at + limits::BACKFILL_PATIENCE > self.now || one.stage == Stage::Recording;
+        let is_heard = one.heard_at + limits::BACKFILL_PATIENCE > self.now || !one.is_asking();
         is_there && is_wanted && is_heard && member.snapshots.filling == Some(one.number)
     }
 
@@ -132,8 +133,10 @@ impl Owner {
     }
 
     fn ask_for_backfill(&mut self, at: At, step: BackfillStep, request: Request) {
-        let Some(Backfilling { attempt, .. }) = self.snapshots.backfilling else { return };
-        let node = self.member(at).node;
+        let now = self.now;
+        let Some(one) = &mut self.snapshots.backfilling else { return };
+        one.heard_at = now;
+        let (attempt, node) = (one.attempt, self.member(at).node);
         self.send(node, Asked::Backfill { at, attempt, step }, request);
     }
 
@@ -154,6 +157,7 @@ impl Owner {
         }
         while self.allowance > 0
             && let Some(one) = &mut self.snapshots.backfilling
+            && one.rests_until <= self.now
             && one.fillings.len() < limits::BACKFILLS_MAX
             && let Some(range) = one.ranges.pop_front()
         {
@@ -276,14 +280,15 @@ impl Owner {
         }
     }
 
-    /// A range begins anew, unless it has too often.
+    /// A range begins anew in a while, unless too many have.
     fn compare_again(&mut self, part: u32, block: u16) -> bool {
-        let filling = self.snapshots.backfilling.as_mut().and_then(|one| one.filling(part, block));
-        let Some(filling) = filling.filter(|filling| filling.tries < limits::BACKFILL_TRIES) else {
-            return false;
-        };
-        filling.restart();
-        self.compare(part, block);
+        let now = self.now;
+        let Some(one) = &mut self.snapshots.backfilling else { return false };
+        let found = one.fillings.iter().position(|one| (one.range.part, one.range.block) == (part, block));
+        let Some(found) = found.filter(|_| one.again < limits::BACKFILL_TRIES) else { return false };
+        let Filling { range, .. } = one.fillings.swap_remove(found);
+        one.ranges.push_back(range);
+        (one.again, one.rests_until) = (one.again + 1, now + limits::RETRY);
         true
     }
 

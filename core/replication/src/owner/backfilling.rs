@@ -57,8 +57,6 @@ pub(crate) struct Surveys {
 #[derive(Debug)]
 pub(crate) struct Filling {
     pub(crate) range: Range,
-    /// How often it began anew.
-    pub(crate) tries: u8,
     pub(crate) of_source: Option<Data>,
     pub(crate) of_target: Option<Data>,
     /// What is still to be given, in order.
@@ -73,13 +71,16 @@ pub(crate) struct Backfilling {
     pub(crate) number: u32,
     pub(crate) attempt: u32,
     pub(crate) began: Instant,
-    /// When a component answered last.
+    /// When a component was asked or answered last.
     pub(crate) heard_at: Instant,
     pub(crate) copied_bytes: u64,
     pub(crate) stage: Stage,
     /// The first part of which nobody was asked yet.
     pub(crate) next_part: u32,
     pub(crate) surveys: Option<Surveys>,
+    /// How often a range had to begin anew, and until when none begins because of that.
+    pub(crate) again: u32,
+    pub(crate) rests_until: Instant,
     /// Ranges that may differ.
     pub(crate) ranges: VecDeque<Range>,
     pub(crate) fillings: Vec<Filling>,
@@ -103,6 +104,8 @@ impl Backfilling {
             stage: Stage::Marking { ask_at: Some(now) },
             next_part: 0,
             surveys: None,
+            again: 0,
+            rests_until: now,
             ranges: VecDeque::new(),
             fillings: Vec::new(),
         }
@@ -111,6 +114,16 @@ impl Backfilling {
     /// Bytes of ranges that are being read or given.
     pub(crate) fn bytes_under_way(&self) -> u64 {
         self.fillings.iter().map(|one| u64::from(one.range.count) * BLOCK_SIZE).sum()
+    }
+
+    /// Whether an answer is waited for.
+    pub(crate) fn is_asking(&self) -> bool {
+        match self.stage {
+            Stage::Marking { ask_at } => ask_at.is_none(),
+            Stage::Filling => self.surveys.is_some() || !self.fillings.is_empty(),
+            Stage::Syncing => true,
+            Stage::Recording => false,
+        }
     }
 
     /// Whether ranges wait to be compared, or are.
@@ -177,7 +190,7 @@ fn push_ranges(ranges: &mut VecDeque<Range>, mut block: u64, end: u64) {
 
 impl Filling {
     pub(crate) fn new(range: Range) -> Filling {
-        Filling { range, tries: 0, of_source: None, of_target: None, orders: VecDeque::new() }
+        Filling { range, of_source: None, of_target: None, orders: VecDeque::new() }
     }
 
     /// Both were read: what is to be given where they differ. The next older snapshot of the component gets first what both see, where it has nothing of its own.
@@ -227,13 +240,6 @@ impl Filling {
         }
         self.orders = orders.into_iter().flat_map(|(given, kept)| kept.into_iter().chain([given])).collect();
         true
-    }
-
-    /// It begins anew.
-    pub(crate) fn restart(&mut self) {
-        self.tries += 1;
-        (self.of_source, self.of_target) = (None, None);
-        self.orders.clear();
     }
 }
 

@@ -1,9 +1,10 @@
 //! Snapshots of disks, as clients read them: on one host, and where hosts are lost meanwhile.
 
-use super::cluster::{Cluster, assert_verified, verified_load};
+use super::cluster::{Cluster, SECONDS, assert_verified, verified_load};
 use super::host::{Shape, Site};
 use super::tools::{run, said, text, wait_for};
 use base::units::MIB;
+use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
@@ -128,15 +129,85 @@ fn snapshots_that_are_taken_under_load_read_the_same_from_every_host_whoever_is_
     let third = read(&hosts[1], "three");
     cluster.order("start", &hosts[0]);
     cluster.wait_until_whole(&hosts[1], "web");
-    let listed = cluster.json(&hosts[1], &["disk", "snapshot", "list", "web"]);
-    let copies: Vec<u64> =
-        listed.as_array().expect("a list").iter().filter_map(|one| one["copies"].as_u64()).collect();
-    assert_eq!(copies, [2, 2, 1], "the third was taken while one copy was away");
-    let health = cluster.json(&hosts[1], &["health"]);
-    assert!(health.to_string().contains("do not have three"), "{health}");
-    for (name, before) in ["one", "two", "three"].iter().zip(before.iter().chain([&third])) {
+    // The third was taken while one copy was away, and that gets it.
+    wait_for_copies(&cluster, &hosts[1], 3);
+    let all = || ["one", "two", "three"].into_iter().zip(before.iter().chain([&third]));
+    for (name, before) in all() {
         assert!(read(&hosts[0], name) == *before, "snapshot {name} reads the same when the host is back");
     }
+    cluster.order("kill", &hosts[1]);
+    for (name, before) in all() {
+        assert!(
+            read(&hosts[0], name) == *before,
+            "snapshot {name} reads the same from the copy that was away"
+        );
+    }
+}
+
+/// Waits until both copies of the disk have all of so many snapshots.
+fn wait_for_copies(cluster: &Cluster, host: &str, count: usize) {
+    wait_for("each copy has all snapshots", SECONDS, || {
+        let done = cluster.cli(host, &["--json", "disk", "snapshot", "list", "web"]);
+        let list: Value = serde_json::from_slice(&done.stdout).ok()?;
+        let copies: Vec<u64> = list.as_array()?.iter().filter_map(|one| one["copies"].as_u64()).collect();
+        (copies == vec![2; count]).then_some(())
+    });
+}
+
+/// Each host that had a copy when the snapshots were taken is lost for good, one after the other: the copies that are made anew elsewhere have them.
+#[test]
+fn snapshots_outlive_every_copy_that_took_them() {
+    let cluster = Cluster::start(4);
+    cluster.set("repair-delay", "1s");
+    let first = cluster.mirrored("web", "64MiB");
+    let folder = cluster.path("a");
+    let read = |host: &str, name: &str| copied(&folder, &cluster.uri(host, &format!("web@{name}")));
+    let qemu_io = |commands: &[&str]| {
+        let address = cluster.uri(&first[1], "web");
+        let mut all = vec!["-f", "raw"];
+        commands.iter().for_each(|command| all.extend(["-c", *command]));
+        all.push(&address);
+        run("qemu-io", &all);
+    };
+    let take = |name: &str| {
+        wait_for("a snapshot is taken", 60, || {
+            let done = cluster.cli(&first[1], &["disk", "snapshot", "create", "web", name]);
+            done.status.success().then_some(())
+        });
+    };
+    qemu_io(&["write -P 1 0 24M", "write -P 2 40M 4M"]);
+    take("one");
+    qemu_io(&["write -P 3 1M 2M", "discard 41M 1M", "write -P 4 60M 12k"]);
+    take("two");
+    qemu_io(&["write -P 5 0 2M", "write -P 6 41M 64k", "write -P 1 60M 8k"]);
+    take("three");
+    qemu_io(&["write -P 7 4k 30M", "write -P 8 60M 4M"]);
+    let names = ["one", "two", "three"];
+    let before: Vec<Vec<u8>> = names.iter().map(|name| read(&first[1], name)).collect();
+    let check = |host: &str| {
+        for (name, before) in names.iter().zip(&before) {
+            assert!(read(host, name) == *before, "snapshot {name} reads the same at {host}");
+        }
+    };
+    let others: Vec<&str> =
+        ["a", "b", "c", "d"].into_iter().filter(|host| !first.iter().any(|one| one == host)).collect();
+    cluster.order("kill", &first[0]);
+    wait_for("the lost copy is made anew", SECONDS, || {
+        (!cluster.holders(&first[1], "web").contains(&first[0])).then_some(())
+    });
+    cluster.wait_until_whole(&first[1], "web");
+    wait_for_copies(&cluster, &first[1], 3);
+    cluster.order("kill", &first[1]);
+    let survivor = others[0];
+    wait_for("the other lost copy is made anew", SECONDS, || {
+        let holders = cluster.cli(survivor, &["--json", "disk", "show", "web"]);
+        (holders.status.success() && cluster.holders(survivor, "web") == others).then_some(())
+    });
+    cluster.wait_until_whole(survivor, "web");
+    wait_for_copies(&cluster, survivor, 3);
+    check(survivor);
+    let told = said(&cluster.cli(survivor, &["events", "--kind", "snapshot.copied"]));
+    assert!(told.contains("has snapshot three, too"), "{told}");
 }
 
 #[test]
