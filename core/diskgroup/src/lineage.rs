@@ -54,6 +54,8 @@ pub(crate) struct Lineage {
     rollback: Option<Rollback>,
     /// Whether the record of another one is on its way.
     is_rollback_coming: bool,
+    /// Snapshots whose deletion is on its way to the log.
+    leaving: BTreeSet<u32>,
     /// Parts that are still to be taken back.
     due: BTreeSet<u32>,
     /// In recovery: the position of the last rollback that the map page of a part contains, if there was any.
@@ -142,6 +144,16 @@ impl Lineage {
     /// The newest snapshot to be kept, be its record stable or not.
     pub(crate) fn newest(&self) -> Option<&Snapshot> {
         self.snapshots.iter().rev().find(|one| !one.is_deleting)
+    }
+
+    /// The record of a snapshot's deletion is on its way. Once it is in force, nothing is kept for the snapshot any more.
+    pub(crate) fn expect_deletion(&mut self, number: u32) {
+        self.leaving.insert(number);
+    }
+
+    /// Whether the record of a snapshot's deletion is on its way.
+    pub(crate) fn is_leaving(&self, number: u32) -> bool {
+        self.leaving.contains(&number)
     }
 
     /// The record of a rollback is on its way.
@@ -262,6 +274,7 @@ impl Lineage {
 
     /// A snapshot is to be taken apart. False if there is none that is not already.
     pub(crate) fn begin_deleting(&mut self, number: u32) -> bool {
+        self.leaving.remove(&number);
         let found = self.snapshots.iter_mut().find(|one| one.number == number && !one.is_deleting);
         found.map(|one| one.is_deleting = true).is_some()
     }

@@ -168,8 +168,9 @@ impl Group {
         if found.lineage.living(number).is_none_or(|one| one.position.is_none()) {
             return out.push(Output::Done { op, result: Err(GroupError::NoSnapshot) });
         }
-        let (member, component) = (found.member, found.record.id);
-        self.submit_record(Some(op), Record::SnapshotGone { member, component, number });
+        let (member, id) = (found.member, found.record.id);
+        self.components[component.0].lineage.expect_deletion(number);
+        self.submit_record(Some(op), Record::SnapshotGone { member, component: id, number });
     }
 
     pub(super) fn install_snapshot_gone(&mut self, component: ComponentId, number: u32) {
