@@ -105,7 +105,8 @@ impl Group {
     }
 
     /// While the log is read: a trim found nothing because a mapped part had been emptied, and its page was given back, but not before the crash. So the
-    /// part has its page, or what the log says of it, again, and these tell lesser versions.
+    /// part has its page, or what the log says of it, again, and these tell lesser versions. An entry that was written to the log again may be
+    /// older than a later hole there.
     fn raise_over_trim(&mut self, component: ComponentId, entry: &WindowEntry, position: u64) {
         let (Phase::Opening(_), Some(key)) = (&self.phase, self.components.key_of(component)) else { return };
         let (part, first) = (entry.part, usize::from(entry.block));
@@ -113,9 +114,10 @@ impl Group {
             return;
         }
         let location = ExtentLocation::unplaced(self.components[key].member);
+        let (owner, id) = self.version_over_hole(component, part, entry.id);
         let last = first + usize::from(entry.count) - 1;
         for region in first / BLOCKS_PER_REGION..=last / BLOCKS_PER_REGION {
-            self.index.raise(location, Some((key, part)), (region as u8, entry.id), position);
+            self.index.raise(location, owner, (region as u8, id), position);
         }
     }
 
