@@ -87,6 +87,8 @@ pub(crate) struct Recovery {
     maps: FxHashMap<(ComponentId, u32), u64>,
     /// Components that pages tell of, and that older records of the log know nothing of.
     aside: Vec<u32>,
+    /// Slots (member, slot) for which the log has the record that made a component, and thus everything that changed the component since.
+    made: FxHashSet<(u8, u32)>,
     /// Components that the log says to be gone, each with the position of that record.
     gone: FxHashMap<ComponentId, u64>,
     /// Versions of pages (member, page, version) that the log says were about to be written.
@@ -168,6 +170,16 @@ impl Recovery {
     pub(crate) fn take_aside(&mut self, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         let at = self.aside.iter().position(|key| is_it(*key))?;
         Some(self.aside.remove(at))
+    }
+
+    /// A record of the log made a component in that slot.
+    pub(crate) fn note_made(&mut self, member: u8, slot: u32) {
+        self.made.insert((member, slot));
+    }
+
+    /// Whether the log has the record that made the component in that slot.
+    pub(crate) fn is_made(&self, member: u8, slot: u32) -> bool {
+        self.made.contains(&(member, slot))
     }
 
     /// A record at that position of the log says that a component is gone.

@@ -222,6 +222,11 @@ impl Group {
 
     fn install_component(&mut self, (member, slot): (u8, u32), record: &ComponentRecord, is_change: bool) {
         self.members[member].table.mark_dirty(slot);
+        if let Phase::Opening(recovery) = &mut self.phase
+            && !is_change
+        {
+            recovery.note_made(member, slot);
+        }
         let holder = self.members[member].table.component_in(slot);
         if let Some(key) = holder.filter(|key| self.components[*key].record.id != record.id) {
             self.leave_slot(key);

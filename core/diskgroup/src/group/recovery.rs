@@ -613,10 +613,14 @@ impl Group {
             let next = self.members[member].table.version(page) + 1;
             let is_torn =
                 recovery.is_intended(member, page, next) || !self.rules.hold(Rule::TornOnlyByIntent);
-            match is_torn {
-                true => self.members[member].table.recover_torn(page),
-                false => self.lose_page(member, page, out),
+            if is_torn {
+                self.members[member].table.recover_torn(page);
+                continue;
             }
+            if page < self.slots(member) && !recovery.is_made(member, page) {
+                self.lose_component(member, page);
+            }
+            self.lose_page(member, page, out);
         }
         for &(member, page) in recovery.damaged() {
             self.lose_page(member, page, out);
