@@ -7,6 +7,7 @@ use crate::log::BatchStart;
 use crate::unreadable::BadBlocks;
 use base::ComponentId;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
 
 /// A batch whose header verifies.
 #[derive(Debug)]
@@ -204,9 +205,14 @@ impl Recovery {
         self.number
     }
 
-    /// The batch looked for may begin at a block that cannot be read.
-    pub(crate) fn note_unreadable(&mut self, position: u64) {
-        self.doubt.unreadable.push(position);
+    /// The batch looked for may have its header at that position, of which a block cannot be read. `header_blocks`: how many blocks the header has there,
+    /// without its copy, if its first block tells. No batch goes beyond `region_end`.
+    pub(crate) fn note_unreadable(&mut self, position: u64, header_blocks: Option<u64>, region_end: u64) {
+        let copy = match header_blocks {
+            Some(blocks) => position + blocks..position + 2 * blocks,
+            None => position + 1..position + HEADER_BLOCKS_MAX / 2 + 1,
+        };
+        self.doubt.copies.push(copy.start..copy.end.min(region_end));
     }
 
     /// A block behind the end of the log cannot be read.
@@ -290,8 +296,8 @@ impl Recovery {
 /// What may hide the batch that is looked for.
 #[derive(Debug, Default)]
 struct Doubt {
-    /// Positions where it could begin that cannot be read.
-    unreadable: Vec<u64>,
+    /// For each header that it could have and that cannot be read: the blocks in which the copy could begin, or stand.
+    copies: Vec<Range<u64>>,
     /// The batch before has no copy of its header, so this one may have none either. Of the first of a log nobody can tell;
     /// it counts as one that has.
     may_lack_copy: bool,
@@ -308,12 +314,11 @@ impl Doubt {
     /// Whether a batch may have stood there all the same. Where neither its header can be read nor a copy is found, though
     /// copies are written, it was never written whole, and never acknowledged.
     fn is_justified(&self) -> bool {
-        !self.unreadable.is_empty() && (self.may_lack_copy || self.may_hide_copy)
+        !self.copies.is_empty() && (self.may_lack_copy || self.may_hide_copy)
     }
 
     /// A block behind the end cannot be read.
     fn note(&mut self, position: u64) {
-        let near = |from: &u64| (*from + 1..=*from + HEADER_BLOCKS_MAX / 2).contains(&position);
-        self.may_hide_copy |= self.unreadable.iter().any(near);
+        self.may_hide_copy |= self.copies.iter().any(|copy| copy.contains(&position));
     }
 }

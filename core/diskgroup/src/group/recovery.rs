@@ -166,7 +166,7 @@ impl Group {
             false => u64::MAX,
         };
         let copies = (finished(copies.0, counted), finished(copies.1, counted));
-        let is_unfinished = copies.0.is_err() || copies.1.is_err();
+        let unfinished = copies.0.as_ref().err().or(copies.1.as_ref().err()).copied();
         let (chosen, other) = match copies {
             (Ok(one), Err(version)) | (Err(version), Ok(one)) => match one {
                 Copy::Valid(page) => (Some(page), Copy::Blank),
@@ -187,6 +187,9 @@ impl Group {
             }
         };
         let version = chosen.as_ref().map_or(0, |page| page.version);
+        // The next version must be written over the copy that does not count. The other copy may be blank although that one is of version 2: version 1 was
+        // skipped because the blank copy for version 2 was damaged.
+        let version = unfinished.map_or(version, |unfinished| unfinished - 1);
         let is_suspect = match other {
             Copy::Invalid(Some(other)) => other > version,
             Copy::Invalid(None) => true,
@@ -204,7 +207,7 @@ impl Group {
             self.recovery().suspect(index, number);
         }
         let table = &mut self.members[index].table;
-        let is_due = is_suspect || is_unfinished;
+        let is_due = is_suspect || unfinished.is_some();
         if chosen.is_none() && is_of_chunk {
             if is_due {
                 table.keep(number, Content::Empty);
@@ -378,10 +381,14 @@ impl Group {
                 Found::Nothing => {
                     // A header that can be read and does not verify is torn, whatever stands in the place of its copy.
                     let header = self.expected_header(position, bytes);
-                    let blocks = header.map_or(1, |header| blocks_of_one(header.record_bytes as usize));
+                    let blocks = header.map(|header| blocks_of_one(header.record_bytes as usize));
                     let first = (position - start) as usize;
-                    if (first..first + blocks as usize).any(|index| bad.contains(index)) {
-                        self.recovery().note_unreadable(position);
+                    let end = first + blocks.unwrap_or(1) as usize;
+                    if (first..end).any(|index| bad.contains(index)) {
+                        let told_twice = header.filter(BatchHeader::has_copy).and(blocks);
+                        let ring = self.log.blocks();
+                        let region_end = position - position % ring + ring;
+                        self.recovery().note_unreadable(position, told_twice, region_end);
                     }
                     return self.try_wrapped(position, out);
                 }
