@@ -206,6 +206,21 @@ fn seeds_of_one_host_with_damage_or_compression_that_once_failed_pass() {
             "bad-sectors bad-pages compression",
             "a part left its extent to be compressed while a trim that named the extent was not destaged: a start took the trim for void",
         ),
+        (
+            300764,
+            "bad-sectors bad-pages snapshots rollbacks restless compression",
+            "a page of a checkpoint that had not ended was not written over, and would have counted after the next one",
+        ),
+        (
+            300088,
+            "bad-sectors bad-pages snapshots rollbacks",
+            "a bad sector at the start of the ring was taken to hide the copy of a header at its end: the group stayed closed",
+        ),
+        (
+            300347,
+            "bad-sectors bad-pages snapshots rollbacks",
+            "a snapshot was refused beside a rollback that had ended when the answer came: the simulator called that unfair",
+        ),
     ];
     for (seed, features, story) in stories {
         let run = run_pinned(seed, of_one(features), None, STEPS);
