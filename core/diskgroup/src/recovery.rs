@@ -322,3 +322,29 @@ impl Doubt {
         self.may_hide_copy |= self.copies.iter().any(|copy| copy.contains(&position));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those behind a header that cannot be read, with which it is doubtful where the log ends.
+    fn hiding(header_blocks: Option<u64>, region_end: u64) -> Vec<u64> {
+        let is_hiding = |position: &u64| {
+            let mut recovery = Recovery::default();
+            recovery.note_unreadable(100, header_blocks, region_end);
+            recovery.note_unreadable_beyond(100);
+            assert!(!recovery.is_doubtful(), "the header itself hides no copy");
+            recovery.note_unreadable_beyond(*position);
+            recovery.is_doubtful()
+        };
+        (101..400).filter(is_hiding).collect()
+    }
+
+    /// A group stayed closed for the sake of a sector beyond the end of the ring, or of another one of the same header.
+    #[test]
+    fn a_bad_sector_hides_the_copy_of_a_header_only_where_that_can_stand() {
+        assert_eq!(hiding(None, 1000), (101..=100 + HEADER_BLOCKS_MAX / 2).collect::<Vec<u64>>());
+        assert_eq!(hiding(None, 120), (101..120).collect::<Vec<u64>>());
+        assert_eq!(hiding(Some(8), 1000), (108..116).collect::<Vec<u64>>());
+    }
+}
