@@ -482,6 +482,15 @@ impl Group {
         }
     }
 
+    /// Whether a checkpoint whose intents stand in that batch may not have ended for a device. While another device is away, the anchor keeps all intents
+    /// since it went; which checkpoints have ended for this one, the stamp tells.
+    fn is_unfinished_in(&self, member: u8, batch: u64) -> bool {
+        let Anchor { intents_from, stamps, .. } = *self.log.anchor();
+        let finished =
+            stamps.get(usize::from(member)).filter(|_| self.rules.hold(Rule::ExcuseOnlyUnfinished));
+        batch >= intents_from && finished.is_none_or(|stamp| batch >= *stamp)
+    }
+
     fn replay(&mut self, batch: Batch) {
         let mut position = batch.start.position + u64::from(batch.header.header_blocks);
         for record in &batch.records {
@@ -493,7 +502,7 @@ impl Group {
                 continue;
             }
             if let Record::PageIntent { member, page, version } = record
-                && batch.start.number >= self.log.anchor().intents_from
+                && self.is_unfinished_in(*member, batch.start.number)
             {
                 self.recovery().note_intent(*member, *page, *version);
             }
