@@ -218,11 +218,13 @@ impl World {
         self.submit(operation, |op| Input::Snapshot { op, component: key, number, id, tag });
     }
 
-    /// A snapshot is to be made or rolled back to: that may be refused if parts are still to be taken back, even if none is when the answer comes.
+    /// A snapshot is to be made or rolled back to: that may be refused if a rollback is in flight, or parts are still to be taken back, even if that has ended
+    /// when the answer comes.
     fn note_refusable(&mut self, component: u32, number: u32) {
         let key = self.components[&component].key.expect("only live components are used");
+        let is_in_flight = |operation: &Operation| matches!(operation, Operation::OnSnapshot(OnSnapshot::RollBack { component: of, .. }, _) if *of == component);
         let is_rolling_back = self.group.as_ref().is_some_and(|group| group.is_rolling_back(key));
-        match is_rolling_back {
+        match is_rolling_back || self.operations.values().any(is_in_flight) {
             true => self.snapshots.refusable.insert((component, number)),
             false => self.snapshots.refusable.remove(&(component, number)),
         };

@@ -221,6 +221,21 @@ fn seeds_of_one_host_with_damage_or_compression_that_once_failed_pass() {
             "bad-sectors bad-pages snapshots rollbacks",
             "a snapshot was refused beside a rollback that had ended when the answer came: the simulator called that unfair",
         ),
+        (
+            500355,
+            "bad-sectors bad-pages snapshots rollbacks restless compression",
+            "a snapshot was refused behind a rollback that waited for its place in the log: the simulator called that unfair",
+        ),
+        (
+            500504,
+            "bad-sectors bad-pages snapshots rollbacks restless compression",
+            "while a device was away, an intent excused damage to a page of another one that was stable since: a chunk was gone, holes were read",
+        ),
+        (
+            500690,
+            "bad-sectors bad-pages snapshots rollbacks restless compression",
+            "no checkpoint began, for a list of snapshots had lost its page on a device without room for another: writes waited for ever",
+        ),
     ];
     for (seed, features, story) in stories {
         let run = run_pinned(seed, of_one(features), None, STEPS);
