@@ -190,11 +190,7 @@ impl Group {
         // The next version must be written over the copy that does not count. The other copy may be blank although that one is of version 2: version 1 was
         // skipped because the blank copy for version 2 was damaged.
         let version = unfinished.map_or(version, |unfinished| unfinished - 1);
-        let is_suspect = match other {
-            Copy::Invalid(Some(other)) => other > version,
-            Copy::Invalid(None) => true,
-            Copy::Blank | Copy::Valid(_) => false,
-        };
+        let is_suspect = may_be_newer(&other, version);
         let slots = self.slots(index);
         let table = &mut self.members[index].table;
         table.recover_version(number, version);
@@ -743,6 +739,15 @@ impl Group {
             self.index.settle_in_place(key, owner.part, |born| lineage.keeper(born).is_none());
         }
         Ok(())
+    }
+}
+
+/// Whether the copy of a page that does not count may have been newer than that version.
+fn may_be_newer(other: &Copy, version: u64) -> bool {
+    match other {
+        Copy::Invalid(Some(other)) => *other > version,
+        Copy::Invalid(None) => true,
+        Copy::Blank | Copy::Valid(_) => false,
     }
 }
 
