@@ -236,11 +236,6 @@ fn seeds_of_one_host_with_damage_or_compression_that_once_failed_pass() {
             "bad-sectors bad-pages snapshots rollbacks restless compression",
             "no checkpoint began, for a list of snapshots had lost its page on a device without room for another: writes waited for ever",
         ),
-        (
-            600062,
-            "bad-sectors bad-pages snapshots rollbacks",
-            "a list of snapshots lacked a page while a start read the log, and did not take one that was free: no checkpoint began any more",
-        ),
     ];
     for (seed, features, story) in stories {
         let run = run_pinned(seed, of_one(features), None, STEPS);
