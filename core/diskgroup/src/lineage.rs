@@ -56,6 +56,8 @@ pub(crate) struct Lineage {
     rollback: Option<Rollback>,
     /// Whether the record of another one is on its way.
     is_rollback_coming: bool,
+    /// Snapshots whose deletion is on its way to the log.
+    leaving: BTreeSet<u32>,
     /// Parts that are still to be taken back.
     due: BTreeSet<u32>,
     /// In recovery: the position of the last rollback that the map page of a part contains, if there was any.
@@ -155,6 +157,16 @@ impl Lineage {
     /// The newest snapshot to be kept, be its record stable or not.
     pub(crate) fn newest(&self) -> Option<&Snapshot> {
         self.snapshots.iter().rev().find(|one| !one.is_deleting)
+    }
+
+    /// The record of a snapshot's deletion is on its way. Once it is in force, nothing is kept for the snapshot any more.
+    pub(crate) fn expect_deletion(&mut self, number: u32) {
+        self.leaving.insert(number);
+    }
+
+    /// Whether the record of a snapshot's deletion is on its way.
+    pub(crate) fn is_leaving(&self, number: u32) -> bool {
+        self.leaving.contains(&number)
     }
 
     /// The record of a rollback is on its way.
@@ -273,6 +285,7 @@ impl Lineage {
 
     /// A snapshot is to be taken apart, says the record at that position of the log. False if there is none that is not already, or that it can be about.
     pub(crate) fn begin_deleting(&mut self, number: u32, position: u64) -> bool {
+        self.leaving.remove(&number);
         let is_it = |one: &&mut Snapshot| {
             one.number == number && !one.is_deleting && one.position.is_none_or(|from| from < position)
         };

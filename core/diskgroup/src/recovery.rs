@@ -7,6 +7,7 @@ use crate::log::BatchStart;
 use crate::unreadable::BadBlocks;
 use base::ComponentId;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
 
 /// A batch whose header verifies.
 #[derive(Debug)]
@@ -87,6 +88,8 @@ pub(crate) struct Recovery {
     maps: FxHashMap<(ComponentId, u32), u64>,
     /// Components that pages tell of, and that older records of the log know nothing of.
     aside: Vec<u32>,
+    /// Slots (member, slot) for which the log has the record that made a component, and thus everything that changed the component since.
+    made: FxHashSet<(u8, u32)>,
     /// Components that the log says to be gone, each with the position of that record.
     gone: FxHashMap<ComponentId, u64>,
     /// Versions of pages (member, page, version) that the log says were about to be written.
@@ -170,6 +173,16 @@ impl Recovery {
         Some(self.aside.remove(at))
     }
 
+    /// A record of the log made a component in that slot.
+    pub(crate) fn note_made(&mut self, member: u8, slot: u32) {
+        self.made.insert((member, slot));
+    }
+
+    /// Whether the log has the record that made the component in that slot.
+    pub(crate) fn is_made(&self, member: u8, slot: u32) -> bool {
+        self.made.contains(&(member, slot))
+    }
+
     /// A record at that position of the log says that a component is gone.
     pub(crate) fn note_gone(&mut self, component: ComponentId, position: u64) {
         self.gone.insert(component, position);
@@ -192,9 +205,14 @@ impl Recovery {
         self.number
     }
 
-    /// The batch looked for may begin at a block that cannot be read.
-    pub(crate) fn note_unreadable(&mut self, position: u64) {
-        self.doubt.unreadable.push(position);
+    /// The batch looked for may have its header at that position, of which a block cannot be read. `header_blocks`: how many blocks the header has there,
+    /// without its copy, if its first block tells. No batch goes beyond `region_end`.
+    pub(crate) fn note_unreadable(&mut self, position: u64, header_blocks: Option<u64>, region_end: u64) {
+        let copy = match header_blocks {
+            Some(blocks) => position + blocks..position + 2 * blocks,
+            None => position + 1..position + HEADER_BLOCKS_MAX / 2 + 1,
+        };
+        self.doubt.copies.push(copy.start..copy.end.min(region_end));
     }
 
     /// A block behind the end of the log cannot be read.
@@ -278,8 +296,8 @@ impl Recovery {
 /// What may hide the batch that is looked for.
 #[derive(Debug, Default)]
 struct Doubt {
-    /// Positions where it could begin that cannot be read.
-    unreadable: Vec<u64>,
+    /// For each header that it could have and that cannot be read: the blocks in which the copy could begin, or stand.
+    copies: Vec<Range<u64>>,
     /// The batch before has no copy of its header, so this one may have none either. Of the first of a log nobody can tell;
     /// it counts as one that has.
     may_lack_copy: bool,
@@ -296,12 +314,37 @@ impl Doubt {
     /// Whether a batch may have stood there all the same. Where neither its header can be read nor a copy is found, though
     /// copies are written, it was never written whole, and never acknowledged.
     fn is_justified(&self) -> bool {
-        !self.unreadable.is_empty() && (self.may_lack_copy || self.may_hide_copy)
+        !self.copies.is_empty() && (self.may_lack_copy || self.may_hide_copy)
     }
 
     /// A block behind the end cannot be read.
     fn note(&mut self, position: u64) {
-        let near = |from: &u64| (*from + 1..=*from + HEADER_BLOCKS_MAX / 2).contains(&position);
-        self.may_hide_copy |= self.unreadable.iter().any(near);
+        self.may_hide_copy |= self.copies.iter().any(|copy| copy.contains(&position));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those behind a header that cannot be read, with which it is doubtful where the log ends.
+    fn hiding(header_blocks: Option<u64>, region_end: u64) -> Vec<u64> {
+        let is_hiding = |position: &u64| {
+            let mut recovery = Recovery::default();
+            recovery.note_unreadable(100, header_blocks, region_end);
+            recovery.note_unreadable_beyond(100);
+            assert!(!recovery.is_doubtful(), "the header itself hides no copy");
+            recovery.note_unreadable_beyond(*position);
+            recovery.is_doubtful()
+        };
+        (101..400).filter(is_hiding).collect()
+    }
+
+    /// A group stayed closed for the sake of a sector beyond the end of the ring, or of another one of the same header.
+    #[test]
+    fn a_bad_sector_hides_the_copy_of_a_header_only_where_that_can_stand() {
+        assert_eq!(hiding(None, 1000), (101..=100 + HEADER_BLOCKS_MAX / 2).collect::<Vec<u64>>());
+        assert_eq!(hiding(None, 120), (101..120).collect::<Vec<u64>>());
+        assert_eq!(hiding(Some(8), 1000), (108..116).collect::<Vec<u64>>());
     }
 }

@@ -577,3 +577,30 @@ fn the_slot_of_a_component_whose_page_is_damaged_is_given_to_no_other() {
         assert_eq!(is_closed, removed.is_some() && cfg!(feature = "mutants"), "without {removed:?}");
     }
 }
+
+/// The older copy of a component's page counted where the newer one was damaged, though the log had let go of what came between the two: a component
+/// promised less than it had, and told older versions of its holes.
+#[test]
+fn where_the_newest_page_of_a_component_is_damaged_its_older_copy_does_not_count() {
+    let (mut bench, component) = Bench::at_rest();
+    bench.ask(Input::Promise { op: Op(7), component, epoch: 5 });
+    bench.group.drain();
+    for _ in 0..50 {
+        bench.settle(Vec::new());
+    }
+    assert!(bench.group.is_drained());
+    let offset = bench.group.superblocks()[1].geometry.table.offset as usize;
+    let mut devices = bench.devices;
+    let version = |page: &[u8]| u64::from_le_bytes(page[40..48].try_into().expect("eight bytes"));
+    let copies = devices[1][offset..offset + 2 * BLOCK_SIZE as usize].chunks_exact_mut(BLOCK_SIZE as usize);
+    let mut copies: Vec<&mut [u8]> = copies.collect();
+    copies.sort_by_key(|copy| version(copy));
+    assert!(version(copies[0]) > 0, "both were written");
+    copies[1][2000] ^= 1;
+    for _ in 0..2 {
+        let bench = Bench::open(devices);
+        assert!(bench.group.state().is_open);
+        assert!(bench.group.component(ComponentId(1)).is_none(), "what it had promised is not known");
+        devices = bench.devices;
+    }
+}

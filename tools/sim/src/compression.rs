@@ -68,16 +68,14 @@ impl World {
         true
     }
 
-    /// After opening: a component compresses as it was told last, or as it was being told when the host crashed; where its page is damaged, as it once did.
-    /// Whoever uses the group tells it again then.
+    /// After opening: a component compresses as it was told last, or as it was being told when the host crashed. A damaged page takes the whole component away.
     pub(crate) fn find_compression(&mut self) {
-        let may_be_older = self.may_lose_pages();
         let group = self.group.as_ref().expect("a group is open");
         let mut wrong = None;
         for (number, component) in &mut self.components {
             let Some(state) = component.key.and_then(|key| group.component_state(key)) else { continue };
             let found = state.record.compression;
-            if !component.compressions.contains(&found) && !may_be_older {
+            if !component.compressions.contains(&found) {
                 wrong = Some(format!("component {number} compresses by {found:?}"));
             }
             component.compressions = vec![found];

@@ -40,6 +40,8 @@ pub(crate) struct Snapshots {
     quiet: Option<u32>,
     /// By component and number.
     views: BTreeMap<(u32, u32), View>,
+    /// By component and number: snapshots that are being made, or rolled back to, and that may be refused because a rollback was in flight meanwhile.
+    refusable: BTreeSet<(u32, u32)>,
     /// The greatest number of each component.
     last_numbers: BTreeMap<u32, u32>,
     /// Reads of blocks of views, and of these the ones of a part that differs from the live one.
@@ -54,6 +56,7 @@ impl Snapshots {
             random,
             quiet: None,
             views: BTreeMap::new(),
+            refusable: BTreeSet::new(),
             last_numbers: BTreeMap::new(),
             read_blocks: 0,
             rolled_back: 0,
@@ -74,6 +77,7 @@ impl Snapshots {
     /// The host crashed: nothing is kept back.
     pub(crate) fn crashed(&mut self) {
         self.quiet = None;
+        self.refusable.clear();
     }
 
     fn of(&self, component: u32) -> Vec<u32> {
@@ -205,12 +209,25 @@ impl World {
         let number = *last;
         let blocks = self.model.possible(component);
         self.snapshots.views.insert((component, number), View { standing: Standing::Coming, blocks });
+        self.note_refusable(component, number);
         let id = self.next_id();
         self.ledger.begin_mark(self.components[&component].id, id);
         let key = self.components[&component].key.expect("only live components are used");
         let tag = tag_of(id);
         let operation = Operation::OnSnapshot(OnSnapshot::Make { component, number }, Some(id));
         self.submit(operation, |op| Input::Snapshot { op, component: key, number, id, tag });
+    }
+
+    /// A snapshot is to be made or rolled back to: that may be refused if a rollback is in flight, or parts are still to be taken back, even if that has ended
+    /// when the answer comes.
+    fn note_refusable(&mut self, component: u32, number: u32) {
+        let key = self.components[&component].key.expect("only live components are used");
+        let is_in_flight = |operation: &Operation| matches!(operation, Operation::OnSnapshot(OnSnapshot::RollBack { component: of, .. }, _) if *of == component);
+        let is_rolling_back = self.group.as_ref().is_some_and(|group| group.is_rolling_back(key));
+        match is_rolling_back || self.operations.values().any(is_in_flight) {
+            true => self.snapshots.refusable.insert((component, number)),
+            false => self.snapshots.refusable.remove(&(component, number)),
+        };
     }
 
     /// Whether any change of a component is under way.
@@ -245,6 +262,7 @@ impl World {
             return false; // One that is on its way, or was when the host crashed, may be there.
         }
         changes.iter().for_each(|(key, value)| self.model.begin(*key, *value));
+        self.note_refusable(component, number);
         let id = self.next_id();
         self.ledger.begin_mark(self.components[&component].id, id);
         let (keys, tag) = (changes.into_iter().map(|(key, _)| key).collect(), tag_of(id));
@@ -314,9 +332,13 @@ impl World {
             (OnSnapshot::Drop { component, number }, None) => {
                 self.snapshots.views.remove(&(*component, *number));
             }
-            (OnSnapshot::RollBack { keys, .. }, None) => {
+            (OnSnapshot::RollBack { component, keys, .. }, None) => {
                 keys.iter().for_each(|key| self.model.acknowledge(*key));
                 self.snapshots.rolled_back += 1;
+                let snapshots = &mut self.snapshots;
+                let coming = snapshots.views.range((*component, 0)..(*component + 1, 0));
+                let coming = coming.filter(|(_, view)| view.standing == Standing::Coming);
+                snapshots.refusable.extend(coming.map(|(name, _)| *name));
             }
             (OnSnapshot::Read { number, first, count }, Some(pieces)) => {
                 if let Err(why) = self.check_view(*number, *first, *count, pieces) {
@@ -358,14 +380,13 @@ impl World {
             let view = self.snapshots.views.get(&(component, *number));
             view.is_none_or(|view| view.standing != Standing::There)
         };
-        let key = self.components.get(&component).and_then(|one| one.key);
-        let group = self.group.as_ref().expect("a group is open");
-        let is_rolling_back = key.is_some_and(|key| group.is_rolling_back(key));
+        let refusable = &self.snapshots.refusable;
+        let is_refusable = |number: &u32| refusable.contains(&(component, *number));
         match (operation, error) {
             (OnSnapshot::RollBack { keys, number, .. }, error) if error != GroupError::DeviceLost => {
                 keys.iter().for_each(|key| self.model.refuse(*key));
                 let is_fair = match error {
-                    GroupError::SnapshotRefused => is_rolling_back,
+                    GroupError::SnapshotRefused => is_refusable(number),
                     // It was deleted while the rollback waited for its place in the log.
                     GroupError::NoSnapshot => is_gone(number),
                     _ => false,
@@ -374,7 +395,7 @@ impl World {
                     self.check_error(component, error);
                 }
             }
-            (OnSnapshot::Make { number, .. }, GroupError::SnapshotRefused) if is_rolling_back => {
+            (OnSnapshot::Make { number, .. }, GroupError::SnapshotRefused) if is_refusable(number) => {
                 self.snapshots.views.remove(&(component, *number));
             }
             (OnSnapshot::Read { number, .. }, GroupError::NoSnapshot) if is_gone(number) => {}

@@ -23,6 +23,8 @@ impl Group {
         if self.log.format() == FORMAT_PLAIN {
             return;
         }
+        // A page may have come free since a list lacked one, or recovery may have found it later than the list.
+        self.update_due_lists();
         for index in 0..self.members.len() {
             let member = &self.members[index];
             if !member.is_in_service() || !member.is_capacity() {

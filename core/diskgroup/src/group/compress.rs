@@ -58,13 +58,14 @@ impl Group {
     }
 
     /// Whether the oldest segment of what the log has of a part, which is in an extent of its own, goes to frames to be compressed: if a frame is
-    /// promised to each of its blocks.
+    /// promised to each of its blocks, and none of its trims names the extent. Once the extent is a pool, a start ignores records that name it, so a trim
+    /// that is not destaged yet would be lost.
     pub(super) fn leaves_for_frames(&self, dirty: &Dirty) -> bool {
         let Some((component, part)) = dirty.part() else { return false };
         let (_, entries) = dirty.oldest_segment();
         let has_data = entries.iter().any(|entry| entry.newest == Newest::Data);
         has_data
-            && entries.iter().all(|entry| entry.newest == Newest::Trim || !entry.has_place)
+            && entries.iter().all(|entry| !entry.has_place)
             && self.is_to_be_compressed(component, part)
             && !self.components[component].record.is_deleting
     }

@@ -58,16 +58,18 @@ impl Group {
         }
     }
 
-    /// Whether destaging waits for pages of a device that has lost extents with damaged pages, and nothing is under way that could bring it one. Their space comes free
-    /// when components are deleted.
+    /// Whether destaging, or the list of a component's snapshots, without which no checkpoint begins, waits for pages of a device that has lost extents with
+    /// damaged pages, and nothing is in flight that could bring it one. Their space comes free when components are deleted.
     fn is_destaging_stuck(&self) -> bool {
-        let has_none = |index: &u8| {
-            let member = &self.members[*index];
-            let has_lost = member.lost_extents > 0 && member.space.free_count() == 0;
-            has_lost && member.chunk.is_none() && !member.pools.wants_checkpoint()
+        let is_full = |index: u8| {
+            let member = &self.members[index];
+            member.lost_extents > 0 && member.space.free_count() == 0 && member.chunk.is_none()
         };
-        self.destaging.only_waits()
-            && self.pages_short.iter().any(has_none)
+        let has_none = |index: &u8| is_full(*index) && !self.members[*index].pools.wants_checkpoint();
+        let lacks_pages = self.destaging.only_waits() && self.pages_short.iter().any(has_none);
+        let lacks_list = |index: u8| self.has_lists_due() && self.lists_due_on(index) > 0 && is_full(index);
+        let lacks_lists = self.destaging.boundary().is_none() && (0..self.members.len()).any(lacks_list);
+        (lacks_pages || lacks_lists)
             && self.requests.is_empty()
             && self.buffer.is_empty()
             && !self.buffer.is_writing()

@@ -107,7 +107,8 @@ impl Group {
     }
 
     /// While the log is read: a trim found nothing because a mapped part had been emptied, and its page was given back, but not before the crash. So the
-    /// part has its page, or what the log says of it, again, and these tell lesser versions.
+    /// part has its page, or what the log says of it, again, and these tell lesser versions. An entry that was written to the log again may be
+    /// older than a later hole there.
     fn raise_over_trim(&mut self, component: ComponentId, entry: &WindowEntry, position: u64) {
         let (Phase::Opening(_), Some(key)) = (&self.phase, self.components.key_of(component)) else { return };
         let (part, first) = (entry.part, usize::from(entry.block));
@@ -115,9 +116,10 @@ impl Group {
             return;
         }
         let location = ExtentLocation::unplaced(self.components[key].member);
+        let (owner, id) = self.version_over_hole(component, part, entry.id);
         let last = first + usize::from(entry.count) - 1;
         for region in first / BLOCKS_PER_REGION..=last / BLOCKS_PER_REGION {
-            self.index.raise(location, Some((key, part)), (region as u8, entry.id), position);
+            self.index.raise(location, owner, (region as u8, id), position);
         }
     }
 
@@ -222,6 +224,11 @@ impl Group {
 
     fn install_component(&mut self, (member, slot): (u8, u32), record: &ComponentRecord, is_change: bool) {
         self.members[member].table.mark_dirty(slot);
+        if let Phase::Opening(recovery) = &mut self.phase
+            && !is_change
+        {
+            recovery.note_made(member, slot);
+        }
         let holder = self.members[member].table.component_in(slot);
         if let Some(key) = holder.filter(|key| self.components[*key].record.id != record.id) {
             self.leave_slot(key);

@@ -95,6 +95,22 @@ impl Group {
         }
     }
 
+    /// In recovery: the newest copy of a slot's page is damaged, and the log does not have the record that made its component. The older copy may describe
+    /// another component, or a time when this one had a lower promised epoch, another size and older versions of its holes, so it does not count. The
+    /// component's map pages stay and count as lost, as they do at the next start.
+    pub(super) fn lose_component(&mut self, member: u8, slot: u32) {
+        let Some(key) = self.members[member].table.component_in(slot) else { return };
+        while let Some((part, placement)) = self.index.first_placed(key, 0..u32::MAX) {
+            if let Placement::Page(page) = placement {
+                let member = &mut self.members[member];
+                member.table.take_name(page);
+                member.lost_extents += 1;
+            }
+            self.index.drop_page(key, part);
+        }
+        self.remove_component(key);
+    }
+
     pub(super) fn create(
         &mut self,
         op: Op,

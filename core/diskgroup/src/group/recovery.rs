@@ -166,7 +166,7 @@ impl Group {
             false => u64::MAX,
         };
         let copies = (finished(copies.0, counted), finished(copies.1, counted));
-        let is_unfinished = copies.0.is_err() || copies.1.is_err();
+        let unfinished = copies.0.as_ref().err().or(copies.1.as_ref().err()).copied();
         let (chosen, other) = match copies {
             (Ok(one), Err(version)) | (Err(version), Ok(one)) => match one {
                 Copy::Valid(page) => (Some(page), Copy::Blank),
@@ -187,11 +187,10 @@ impl Group {
             }
         };
         let version = chosen.as_ref().map_or(0, |page| page.version);
-        let is_suspect = match other {
-            Copy::Invalid(Some(other)) => other > version,
-            Copy::Invalid(None) => true,
-            Copy::Blank | Copy::Valid(_) => false,
-        };
+        // The next version must be written over the copy that does not count. The other copy may be blank although that one is of version 2: version 1 was
+        // skipped because the blank copy for version 2 was damaged.
+        let version = unfinished.map_or(version, |unfinished| unfinished - 1);
+        let is_suspect = may_be_newer(&other, version);
         let slots = self.slots(index);
         let table = &mut self.members[index].table;
         table.recover_version(number, version);
@@ -204,7 +203,7 @@ impl Group {
             self.recovery().suspect(index, number);
         }
         let table = &mut self.members[index].table;
-        let is_due = is_suspect || is_unfinished;
+        let is_due = is_suspect || unfinished.is_some();
         if chosen.is_none() && is_of_chunk {
             if is_due {
                 table.keep(number, Content::Empty);
@@ -378,10 +377,14 @@ impl Group {
                 Found::Nothing => {
                     // A header that can be read and does not verify is torn, whatever stands in the place of its copy.
                     let header = self.expected_header(position, bytes);
-                    let blocks = header.map_or(1, |header| blocks_of_one(header.record_bytes as usize));
+                    let blocks = header.map(|header| blocks_of_one(header.record_bytes as usize));
                     let first = (position - start) as usize;
-                    if (first..first + blocks as usize).any(|index| bad.contains(index)) {
-                        self.recovery().note_unreadable(position);
+                    let end = first + blocks.unwrap_or(1) as usize;
+                    if (first..end).any(|index| bad.contains(index)) {
+                        let told_twice = header.filter(BatchHeader::has_copy).and(blocks);
+                        let ring = self.log.blocks();
+                        let region_end = position - position % ring + ring;
+                        self.recovery().note_unreadable(position, told_twice, region_end);
                     }
                     return self.try_wrapped(position, out);
                 }
@@ -475,6 +478,15 @@ impl Group {
         }
     }
 
+    /// Whether a checkpoint whose intents stand in that batch may not have ended for a device. While another device is away, the anchor keeps all intents
+    /// since it went; which checkpoints have ended for this one, the stamp tells.
+    fn is_unfinished_in(&self, member: u8, batch: u64) -> bool {
+        let Anchor { intents_from, stamps, .. } = *self.log.anchor();
+        let finished =
+            stamps.get(usize::from(member)).filter(|_| self.rules.hold(Rule::ExcuseOnlyUnfinished));
+        batch >= intents_from && finished.is_none_or(|stamp| batch >= *stamp)
+    }
+
     fn replay(&mut self, batch: Batch) {
         let mut position = batch.start.position + u64::from(batch.header.header_blocks);
         for record in &batch.records {
@@ -486,7 +498,7 @@ impl Group {
                 continue;
             }
             if let Record::PageIntent { member, page, version } = record
-                && batch.start.number >= self.log.anchor().intents_from
+                && self.is_unfinished_in(*member, batch.start.number)
             {
                 self.recovery().note_intent(*member, *page, *version);
             }
@@ -613,10 +625,14 @@ impl Group {
             let next = self.members[member].table.version(page) + 1;
             let is_torn =
                 recovery.is_intended(member, page, next) || !self.rules.hold(Rule::TornOnlyByIntent);
-            match is_torn {
-                true => self.members[member].table.recover_torn(page),
-                false => self.lose_page(member, page, out),
+            if is_torn {
+                self.members[member].table.recover_torn(page);
+                continue;
             }
+            if page < self.slots(member) && !recovery.is_made(member, page) {
+                self.lose_component(member, page);
+            }
+            self.lose_page(member, page, out);
         }
         for &(member, page) in recovery.damaged() {
             self.lose_page(member, page, out);
@@ -723,6 +739,15 @@ impl Group {
             self.index.settle_in_place(key, owner.part, |born| lineage.keeper(born).is_none());
         }
         Ok(())
+    }
+}
+
+/// Whether the copy of a page that does not count may have been newer than that version.
+fn may_be_newer(other: &Copy, version: u64) -> bool {
+    match other {
+        Copy::Invalid(Some(other)) => *other > version,
+        Copy::Invalid(None) => true,
+        Copy::Blank | Copy::Valid(_) => false,
     }
 }
 

@@ -44,6 +44,8 @@ impl Group {
         let since = newest.and_then(|newest| newest.position);
         let error = match newest.is_some_and(|newest| newest.number == number) {
             _ if self.log.format() == FORMAT_PLAIN => Some(GroupError::SnapshotRefused),
+            // Between the two records, what the live disk replaces would not be kept for the snapshot.
+            true if component.lineage.is_leaving(number) => Some(GroupError::NoSnapshot),
             true if component.lineage.is_rolling_back() => Some(GroupError::SnapshotRefused),
             true => None,
             false => Some(GroupError::NoSnapshot),

@@ -75,7 +75,8 @@ impl Group {
         let component = &self.components[key];
         let (member, component_id) = (component.member, component.record.id);
         let there = component.lineage.snapshots().iter().find(|one| one.number == number);
-        if let Some(there) = there.copied().filter(|one| is_late && !one.is_deleting) {
+        let is_leaving = component.lineage.is_leaving(number);
+        if let Some(there) = there.copied().filter(|one| is_late && !one.is_deleting && !is_leaving) {
             let result = self.late_snapshot_is_there(there.position);
             out.push(Output::Done { op, result });
             return None;
@@ -175,8 +176,9 @@ impl Group {
         if found.lineage.living(number).is_none_or(|one| one.position.is_none()) {
             return out.push(Output::Done { op, result: Err(GroupError::NoSnapshot) });
         }
-        let (member, component) = (found.member, found.record.id);
-        self.submit_record(Some(op), Record::SnapshotGone { member, component, number });
+        let (member, id) = (found.member, found.record.id);
+        self.components[component.0].lineage.expect_deletion(number);
+        self.submit_record(Some(op), Record::SnapshotGone { member, component: id, number });
     }
 
     pub(super) fn install_snapshot_gone(&mut self, component: ComponentId, number: u32, position: u64) {

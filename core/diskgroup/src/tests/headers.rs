@@ -68,9 +68,11 @@ fn one_sector_of_the_log_that_cannot_be_read_takes_no_write_away() {
             assert_eq!(failure, None, "block {block} of batch {}", header.number);
             assert!(is_all_there(&mut bench), "block {block} of batch {}", header.number);
         }
-        let (_, failure) = open(&devices, &[header.position], Some(Rule::ReadHeaderCopy));
-        let is_newest = header.number == batches.len() as u64;
-        assert_eq!(failure.is_none(), is_newest, "without the rule: batch {}", header.number);
+        if cfg!(feature = "mutants") {
+            let (_, failure) = open(&devices, &[header.position], Some(Rule::ReadHeaderCopy));
+            let is_newest = header.number == batches.len() as u64;
+            assert_eq!(failure.is_none(), is_newest, "without the rule: batch {}", header.number);
+        }
     }
 }
 
@@ -86,7 +88,9 @@ fn a_batch_of_which_nothing_tells_keeps_the_group_closed() {
     }
     let newest = batches.last().expect("there are some");
     let bad = [newest.position, newest.copy_position()];
-    assert_eq!(open(&devices, &bad, Some(Rule::ProveUnreadableEnd)).1, None, "without the rule");
+    if cfg!(feature = "mutants") {
+        assert_eq!(open(&devices, &bad, Some(Rule::ProveUnreadableEnd)).1, None, "without the rule");
+    }
 }
 
 /// Behind the last batch nothing is owed.
@@ -130,8 +134,10 @@ fn a_log_without_copies_of_headers_is_read_and_its_newest_header_is_missed() {
     let newest = position - 1 - u64::from(last.data_blocks);
     let (_, failure) = open(&devices, &[newest], None);
     assert_eq!(failure, Some(OpenError::LogDamaged { number: last.number }));
-    let (_, failure) = open(&devices, &[newest], Some(Rule::ProveUnreadableEnd));
-    assert_eq!(failure, None, "without the rule an acknowledged write is gone");
+    if cfg!(feature = "mutants") {
+        let (_, failure) = open(&devices, &[newest], Some(Rule::ProveUnreadableEnd));
+        assert_eq!(failure, None, "without the rule an acknowledged write is gone");
+    }
 }
 
 /// Where a block of the log stands on its device.

@@ -6,7 +6,7 @@ use crate::format::page::Compression;
 use crate::{Completion, ComponentKey, Event, GroupError, Input, Op, Rule, Settings};
 use base::request::{Piece, StatusOf};
 use base::units::BLOCK_SIZE;
-use base::{ComponentId, RequestTag};
+use base::{ComponentId, Instant, RequestTag};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
@@ -236,6 +236,27 @@ fn only_the_newest_snapshot_is_rolled_back_to() {
     stage.drain();
     let mut stage = stage.restart();
     assert_eq!(stage.roll_back(1), Ok(()));
+}
+
+/// A rollback went to the log behind the deletion of its snapshot: nothing was kept for that between the two.
+#[test]
+fn a_snapshot_whose_deletion_is_on_its_way_to_the_log_is_not_rolled_back_to() {
+    let mut stage = Stage::new();
+    stage.write(0, 4, 0xa0);
+    stage.snapshot(1);
+    stage.write(0, 1, 0xb0);
+    let (component, (dropping, _), (rolling, sequence)) = (stage.component, stage.next(), stage.next());
+    let (now, mut out) = (Instant(stage.bench.now), Vec::new());
+    let deletion = Input::DropSnapshot { op: dropping, component, number: 1 };
+    stage.bench.group.step(now, deletion, &mut out);
+    stage.bench.group.advance(now, &mut out); // Its batch is being written.
+    let (id, tag) = (id(1, sequence), RequestTag(sequence));
+    stage.bench.group.step(now, Input::Rollback { op: rolling, component, number: 1, id, tag }, &mut out);
+    stage.bench.settle(out);
+    assert!(matches!(stage.bench.done[&dropping.0], Ok(Completion::Done)));
+    assert_eq!(stage.bench.done[&rolling.0].clone().map(drop), Err(GroupError::NoSnapshot));
+    stage.drain();
+    assert_eq!(stage.read(0, 4, 0), Ok(vec![0xb0, 0xa0, 0xa0, 0xa0]));
 }
 
 #[test]

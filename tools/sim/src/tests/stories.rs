@@ -1,6 +1,7 @@
-//! Seeds of several hosts that found faults, each with what the fault was.
+//! Seeds that found faults, each with what the fault was: of several hosts, and those of one host that `tests.rs` does not have.
 
-use super::of_hosts;
+use super::{of_hosts, of_one};
+use crate::campaign::{STEPS, run_pinned};
 use crate::cluster::{self, Play};
 
 /// Each of these once found a fault; what it was stands beside it.
@@ -177,6 +178,67 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
     ];
     for (seed, features, story) in stories {
         let run = cluster::run_pinned(Play::Drawn, seed, of_hosts(features), None);
+        run.unwrap_or_else(|why| panic!("seed {seed} ({story}): {why}"));
+    }
+}
+
+/// The same of one host, beside damaged pages and compression.
+#[test]
+fn seeds_of_one_host_with_damage_or_compression_that_once_failed_pass() {
+    let stories = [
+        (
+            100491,
+            "bad-sectors bad-pages snapshots rollbacks restless compression",
+            "a rollback went to the log behind the deletion of its snapshot: what was destaged between the two was not kept for it",
+        ),
+        (
+            100871,
+            "bad-sectors bad-pages compression",
+            "a trim that the log told again gave its region an older version after a start than a later trim had given it",
+        ),
+        (
+            43,
+            "bad-sectors bad-pages renewals",
+            "the page of a component was damaged, and its older copy counted: versions of holes went back",
+        ),
+        (
+            200717,
+            "bad-sectors bad-pages compression",
+            "a part left its extent to be compressed while a trim that named the extent was not destaged: a start took the trim for void",
+        ),
+        (
+            300764,
+            "bad-sectors bad-pages snapshots rollbacks restless compression",
+            "a page of a checkpoint that had not ended was not written over, and would have counted after the next one",
+        ),
+        (
+            300088,
+            "bad-sectors bad-pages snapshots rollbacks",
+            "a bad sector at the start of the ring was taken to hide the copy of a header at its end: the group stayed closed",
+        ),
+        (
+            300347,
+            "bad-sectors bad-pages snapshots rollbacks",
+            "a snapshot was refused beside a rollback that had ended when the answer came: the simulator called that unfair",
+        ),
+        (
+            500355,
+            "bad-sectors bad-pages snapshots rollbacks restless compression",
+            "a snapshot was refused behind a rollback that waited for its place in the log: the simulator called that unfair",
+        ),
+        (
+            500504,
+            "bad-sectors bad-pages snapshots rollbacks restless compression",
+            "while a device was away, an intent excused damage to a page of another one that was stable since: a chunk was gone, holes were read",
+        ),
+        (
+            500690,
+            "bad-sectors bad-pages snapshots rollbacks restless compression",
+            "no checkpoint began, for a list of snapshots had lost its page on a device without room for another: writes waited for ever",
+        ),
+    ];
+    for (seed, features, story) in stories {
+        let run = run_pinned(seed, of_one(features), None, STEPS);
         run.unwrap_or_else(|why| panic!("seed {seed} ({story}): {why}"));
     }
 }
