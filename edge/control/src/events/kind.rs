@@ -27,6 +27,12 @@ pub enum Kind {
     DiskImporting,
     /// An import has ended, well or not.
     DiskImported,
+    /// A disk is being rolled back to a snapshot.
+    DiskRollingBack,
+    /// A disk is rolled back to a snapshot.
+    DiskRolledBack,
+    /// A rollback cannot go on. The disk may be half rolled back.
+    DiskRollbackFailed,
     /// The host owns a disk from now on.
     DiskServed,
     /// It owns it no more.
@@ -109,7 +115,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 50] = [
+    pub const ALL: [Kind; 53] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -121,6 +127,9 @@ impl Kind {
         Kind::DiskDeleted,
         Kind::DiskImporting,
         Kind::DiskImported,
+        Kind::DiskRollingBack,
+        Kind::DiskRolledBack,
+        Kind::DiskRollbackFailed,
         Kind::DiskServed,
         Kind::DiskReleased,
         Kind::DiskDiverged,
@@ -176,6 +185,9 @@ impl Kind {
             Kind::DiskDeleted => "disk.deleted",
             Kind::DiskImporting => "disk.importing",
             Kind::DiskImported => "disk.imported",
+            Kind::DiskRollingBack => "disk.rolling_back",
+            Kind::DiskRolledBack => "disk.rolled_back",
+            Kind::DiskRollbackFailed => "disk.rollback_failed",
             Kind::DiskServed => "disk.served",
             Kind::DiskReleased => "disk.released",
             Kind::DiskDiverged => "disk.diverged",
@@ -226,6 +238,7 @@ impl Kind {
                 | Kind::CopyRepaired
                 | Kind::RowsDisagreed
                 | Kind::ResyncFailed
+                | Kind::DiskRollbackFailed
                 | Kind::DirectoryAway
                 | Kind::HealthFound
         )
