@@ -177,7 +177,9 @@ fn a_disk_is_cloned_a_hundred_times() {
     let qemu_io = |disk: &str, commands: &[&str]| {
         let mut io = command("qemu-io");
         io.args(["-f", "raw"]);
-        commands.iter().for_each(|command| drop(io.args(["-c", command])));
+        commands.iter().for_each(|command| {
+            io.args(["-c", command]);
+        });
         run_command(io.arg(site.uri(disk)));
     };
     qemu_io("golden", &["write -P 1 0 64M"]);
