@@ -67,8 +67,8 @@ fn writes_of(mut at: u64, pieces: Pieces) -> Vec<Request> {
             Piece::Hole(len) => u64::from(*len),
         };
         match (piece, requests.last_mut()) {
-            // A write takes several buffers as long as each begins with a block.
-            (Piece::Bytes(buffer), Some(Request::Write { data, .. })) if at.is_multiple_of(BLOCK_SIZE) => {
+            // A write takes several buffers where each but the last consists of whole blocks.
+            (Piece::Bytes(buffer), Some(Request::Write { data, .. })) if are_blocks(data) => {
                 data.push(buffer);
             }
             (Piece::Bytes(buffer), _) => {
@@ -80,6 +80,11 @@ fn writes_of(mut at: u64, pieces: Pieces) -> Vec<Request> {
         at += len;
     }
     requests
+}
+
+/// Whether all buffers consist of whole blocks.
+fn are_blocks(data: &Buffers) -> bool {
+    data.iter().all(|buffer| (buffer.len() as u64).is_multiple_of(BLOCK_SIZE))
 }
 
 #[cfg(test)]
@@ -129,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_that_do_not_begin_with_a_block_are_written_by_themselves() {
-        check(0, vec![bytes(2, 4608), bytes(3, 3584), bytes(4, 512)], &[(2, 4608), (3, 3584), (4, 512)], 2);
+    fn buffers_that_do_not_end_with_a_block_are_written_by_themselves() {
+        check(0, vec![bytes(2, 4608), bytes(3, 3584), bytes(4, 512)], &[(2, 4608), (3, 3584), (4, 512)], 3);
     }
 }
