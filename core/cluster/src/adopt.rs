@@ -7,7 +7,7 @@
 //! they kept.
 
 use crate::attaching::Access;
-use crate::disk::{Disagreement, DiskRecord, DiskState, Snapshots};
+use crate::disk::{Clones, Disagreement, DiskRecord, DiskState, Snapshots};
 use base::{ComponentId, DiskId, NodeId, WriteId};
 use layout::Layout;
 use placement::{Percent, Policy};
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 const EPOCHS_BEFORE_PROMISES: u32 = 1 << 24;
 
 /// A component that was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// The component.
     pub component: ComponentId,
@@ -30,6 +30,8 @@ pub struct Found {
     pub promised: u32,
     /// Its watermark: all its changes up to this one are decided.
     pub watermark: WriteId,
+    /// The numbers of its snapshots.
+    pub snapshots: Vec<u32>,
 }
 
 /// A disk that was found.
@@ -51,6 +53,10 @@ pub struct Adopted {
     pub layout: Layout,
     /// Those components.
     pub components: Vec<Found>,
+    /// What other disks are clones of.
+    pub origins: Vec<Origin>,
+    /// The time, in nanoseconds since 1970.
+    pub now_ns: u64,
 }
 
 impl Adopted {
@@ -98,6 +104,7 @@ impl Adopted {
             surplus: None,
             follows: None,
             snapshots: Snapshots::default(),
+            rollback: None,
             origin: self.origin,
             clones: BTreeMap::new(),
             debts: Vec::new(),
@@ -105,6 +112,9 @@ impl Adopted {
         let record = DiskRecord { space_reservation: record.policy.space_reservation, ..record };
         let mut record = record;
         record.note_rows();
+        let held = self.components.into_iter().map(|one| (one.component, one.snapshots)).collect();
+        record.recover_snapshots(&held, &self.origins, self.now_ns);
+        record.count_clones(&Clones::of(self.origins));
         record.check().map(|()| record)
     }
 }
@@ -119,10 +129,21 @@ mod tests {
 
     fn found(component: u64, promised: u32, sequence: u64) -> Found {
         let watermark = WriteId { epoch: promised, sequence };
-        Found { component: ComponentId(component), node: node(1), place: 0, promised, watermark }
+        Found {
+            component: ComponentId(component),
+            node: node(1),
+            place: 0,
+            promised,
+            watermark,
+            snapshots: Vec::new(),
+        }
     }
 
     fn adopted(components: Vec<Found>) -> DiskRecord {
+        with_clones(components, Vec::new())
+    }
+
+    fn with_clones(components: Vec<Found>, origins: Vec<Origin>) -> DiskRecord {
         let copy = |one: &Found| Component {
             id: one.component,
             device: DeviceId(one.component.0.into()),
@@ -140,6 +161,8 @@ mod tests {
             origin: None,
             layout,
             components,
+            origins,
+            now_ns: 77,
         };
         disk.record().expect("it fits together")
     }
@@ -160,6 +183,33 @@ mod tests {
         // Of equal copies one becomes active. The others are filled from it, which changes nothing on them.
         let record = adopted(vec![found(1, 4, 90), found(2, 4, 90)]);
         assert_eq!([1, 2].map(|id| standing(&record, id)), [Standing::Stale, Standing::Active]);
+    }
+
+    #[test]
+    fn snapshots_that_components_have_are_there_again_and_those_that_were_cloned_are_counted() {
+        let with =
+            |component, snapshots: &[u32]| Found { snapshots: snapshots.to_vec(), ..found(component, 4, 90) };
+        let origin = |disk, snapshot| Origin { disk: DiskId(disk), snapshot, size: MIB };
+        let origins = vec![origin(7, 5), origin(7, 5), origin(8, 3), origin(7, 9)];
+        let record = with_clones(vec![with(1, &[3, 5]), with(2, &[5, 8])], origins);
+        let named: Vec<(&str, u64, u64)> =
+            record.snapshots.taken.iter().map(|one| (one.name.as_str(), one.size, one.taken_ns)).collect();
+        let recovered = [
+            ("recovered-3", 4 * MIB, 77),
+            ("recovered-5", MIB, 77),
+            ("recovered-8", 4 * MIB, 77),
+            // No component has it, but a disk is a clone of it.
+            ("recovered-9", MIB, 77),
+        ];
+        assert_eq!(named, recovered);
+        assert_eq!(record.roster.snapshots.last, 9, "no number is given twice");
+        assert_eq!(record.clones, BTreeMap::from([(5, 2), (9, 1)]));
+        let lacks = |component: u64, number| {
+            record.roster.member(ComponentId(component)).expect("a member").lacks.contains(number)
+        };
+        assert_eq!([3, 5, 8, 9].map(|number| lacks(1, number)), [false, false, true, true]);
+        assert_eq!([3, 5, 8, 9].map(|number| lacks(2, number)), [true, false, false, true]);
+        assert_eq!(record.copies_with(3), (0, 2), "the copy that has it is not the one that counts");
     }
 
     #[test]

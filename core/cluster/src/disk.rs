@@ -10,13 +10,16 @@
 //! carry out *after* that record is stored. All orders may be repeated, and follow from the record alone
 //! ([`DiskRecord::components`], [`DiskRecord::deletions`]). So none is lost with the host that stored the record.
 
+mod cloned;
 mod clones;
 pub(crate) mod diverged;
 pub(crate) mod life;
 mod moves;
 mod parts;
+mod recovered;
 mod replace;
 mod resize;
+mod rollback;
 mod rules;
 mod snapshots;
 mod stand_in;
@@ -29,8 +32,10 @@ use replication::{InRows, Member, Moved, Origin, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::NewComponent;
 
+pub use cloned::Clones;
 pub use parts::{
-    DiskState, Growth, Incoming, MovePlan, MoveRoom, Moving, NoSnapshot, Reason, Snapshot, Snapshots, StandIn,
+    DiskState, Growth, Incoming, MovePlan, MoveRoom, Moving, NoSnapshot, Reason, Rollback, Snapshot,
+    Snapshots, StandIn,
 };
 
 /// The node that serves each device.
@@ -76,6 +81,8 @@ pub struct DiskRecord {
     pub surplus: Option<u64>,
     /// Its snapshots.
     pub snapshots: Snapshots,
+    /// The rollback to one of them, until it is done.
+    pub rollback: Option<Rollback>,
     /// What it is a clone of, as long as not all of that is copied.
     pub origin: Option<Origin>,
     /// By the number of a snapshot: how many disks are clones of it. It stays as long as any is.

@@ -50,8 +50,8 @@ pub use compliance::{Compliance, compliance};
 pub use device::{DeviceRecord, DeviceState, Leaving};
 pub use disk::life::NewDisk;
 pub use disk::{
-    Disagreement, DiskRecord, DiskState, Growth, Incoming, MovePlan, MoveRoom, Moving, NoSnapshot, Nodes,
-    Objection, Reason, Snapshot, Snapshots, StandIn, Transition,
+    Clones, Disagreement, DiskRecord, DiskState, Growth, Incoming, MovePlan, MoveRoom, Moving, NoSnapshot,
+    Nodes, Objection, Reason, Rollback, Snapshot, Snapshots, StandIn, Transition,
 };
 pub use domains::{SharedDomain, shared_domains};
 pub use encryption::Encryption;

@@ -5,12 +5,14 @@ use base::{ComponentId, DiskId, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A component as its node reports it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// Its disk.
     pub disk: DiskId,
     /// The greatest epoch that it promised.
     pub promised: u32,
+    /// The numbers of its snapshots.
+    pub snapshots: Vec<u32>,
 }
 
 /// Orphans of a node.
@@ -58,7 +60,7 @@ mod tests {
         let mut view = cluster(2, 1);
         let disk = view.add_disk(1, "default,stripes=1");
         let [first, second] = [0, 1].map(|index| disk.roster.members[index].clone());
-        let of = |id: u128| Listed { disk: DiskId(id), promised: disk.roster.epoch };
+        let of = |id: u128| Listed { disk: DiskId(id), promised: disk.roster.epoch, snapshots: Vec::new() };
         let listed = [first.component, second.component, ComponentId(9)].map(|id| (id, of(1)));
         let unknown = (ComponentId(8), of(77));
         let listed: BTreeMap<ComponentId, Listed> = listed.into_iter().chain([unknown]).collect();
@@ -71,7 +73,7 @@ mod tests {
     fn a_record_that_is_older_than_what_a_component_promised_deletes_nothing() {
         let mut view = cluster(2, 1);
         let disk = view.add_disk(1, "default,stripes=1");
-        let later = Listed { disk: disk.id, promised: disk.roster.epoch + 1 };
+        let later = Listed { disk: disk.id, promised: disk.roster.epoch + 1, snapshots: Vec::new() };
         let listed = BTreeMap::from([(ComponentId(9), later)]);
         let found = orphans(&view.disks, disk.roster.members[0].node, &listed);
         assert_eq!(found.to_delete, BTreeSet::new());
@@ -86,7 +88,8 @@ mod tests {
         let disk = view.add_disk(1, "default,stripes=1");
         let node = disk.roster.members[0].node;
         let promised = disk.roster.epoch + 2;
-        let listed = BTreeMap::from([(ComponentId(9), Listed { disk: disk.id, promised })]);
+        let listed =
+            BTreeMap::from([(ComponentId(9), Listed { disk: disk.id, promised, snapshots: Vec::new() })]);
         let kept = |view: &View| !orphans(&view.disks, node, &listed).later_than_record.is_empty();
         let deleted = |view: &View| !orphans(&view.disks, node, &listed).to_delete.is_empty();
         for (epoch, is_kept) in [(promised - 2, true), (promised - 1, true), (promised, false)] {

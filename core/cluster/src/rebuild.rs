@@ -5,10 +5,10 @@
 //! copy has the record on stable storage. Must never give a record as proven when a component shows that a host acted
 //! on a later one.
 
-use crate::disk::{DiskRecord, DiskState};
+use crate::disk::{Clones, DiskRecord, DiskState};
 use crate::orphans::Listed;
 use base::{ComponentId, DiskId, HostId};
-use replication::Standing;
+use replication::{Origin, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A host's copy of the directory: by key, each record with its version.
@@ -56,6 +56,8 @@ pub struct Testimony {
     pub accepted: BTreeSet<DiskId>,
     /// Disks to be given up for the same reason.
     pub left_out: BTreeSet<DiskId>,
+    /// The time, in nanoseconds since 1970.
+    pub now_ns: u64,
 }
 
 /// Why nothing proves that a disk's record is the last.
@@ -100,6 +102,8 @@ pub struct Restored {
     pub made_absent: Vec<ComponentId>,
     /// Places without an active component on the hosts that answered.
     pub places_missing: Vec<usize>,
+    /// Numbers of snapshots that its components have and its record did not know.
+    pub recovered: Vec<u32>,
     /// Its former name, if another disk has that name.
     pub renamed_from: Option<String>,
 }
@@ -128,6 +132,7 @@ pub fn rebuild(disks: impl IntoIterator<Item = DiskRecord>, testimony: &Testimon
         rebuilt.disks.insert(record.id, restored(record, testimony, &promises));
     }
     give_names(&mut rebuilt.disks);
+    settle_snapshots(&mut rebuilt.disks, testimony);
     for (host, components) in &testimony.components {
         for listed in components.values().filter(|listed| !rebuilt.disks.contains_key(&listed.disk)) {
             rebuilt.unknown.entry(listed.disk).or_default().insert(*host);
@@ -180,6 +185,7 @@ fn restored(mut record: DiskRecord, testimony: &Testimony, promises: &Promises) 
         at_risk,
         made_absent,
         places_missing,
+        recovered: Vec::new(),
         renamed_from: None,
     }
 }
@@ -208,6 +214,19 @@ fn without_silent(record: &DiskRecord, testimony: &Testimony) -> (Vec<ComponentI
         }
     }
     (made_absent, missing)
+}
+
+/// A record that is older than the devices lacks snapshots, and those of origins may count clones that there are not, or fewer than there are.
+fn settle_snapshots(disks: &mut BTreeMap<DiskId, Restored>, testimony: &Testimony) {
+    let all = testimony.components.values().flatten();
+    let held = all.map(|(id, listed)| (*id, listed.snapshots.clone())).collect();
+    let taken = disks.values().filter(|one| one.is_taken());
+    let origins: Vec<Origin> = taken.filter_map(|one| one.record.origin).collect();
+    let clones = Clones::of(origins.iter().copied());
+    for disk in disks.values_mut() {
+        disk.recovered = disk.record.recover_snapshots(&held, &origins, testimony.now_ns);
+        disk.record.count_clones(&clones);
+    }
 }
 
 /// Two disks may have one name where a copy was ahead with one of them. The record that changed last keeps the name.

@@ -3,7 +3,7 @@
 //! What was taken stands in the records of disks, so that a host that begins to decide knows what its predecessor did: a snapshot
 //! and the time at which it was due are recorded by one transaction. [`Scheduler`] remembers only what keeps it from trying too often.
 
-use crate::disk::{DiskRecord, DiskState, NoSnapshot, Objection};
+use crate::disk::{Clones, DiskRecord, DiskState, NoSnapshot, Objection};
 use crate::health::Provisioned;
 use crate::limits::{
     SCHEDULED_AT_ONCE_MAX, SCHEDULED_FREE_MIN, SCHEDULED_LATE, SCHEDULED_PATIENCE, SCHEDULED_RETRY,
@@ -75,8 +75,9 @@ impl Scheduler {
     pub fn step(&mut self, seconds: u64, steady: Instant, view: &View) -> Vec<(DiskId, Scheduled)> {
         self.note(steady, view);
         let mut found = Vec::new();
+        let clones = Clones::of(view.disks.values().filter_map(|disk| disk.origin));
         for disk in view.disks.values().filter(|disk| disk.state == DiskState::Active) {
-            let deleted = disk.expired_snapshots().into_iter().filter_map(|one| {
+            let deleted = disk.expired_snapshots(&clones).into_iter().filter_map(|one| {
                 let schedule = disk.policy.snapshots.of(one.schedule?)?;
                 Some((disk.id, Scheduled::Delete { name: one.name.clone(), schedule }))
             });
@@ -210,6 +211,9 @@ impl Late {
         match self {
             Late::Impossible(Objection::Snapshot(NoSnapshot::TooMany)) => {
                 "delete snapshots that are needed no more (`drystone disk snapshot list`), or have the policy keep fewer"
+            }
+            Late::Impossible(Objection::Snapshot(NoSnapshot::RollingBack(_))) => {
+                "wait until the rollback is done, or repeat it if it was cut short"
             }
             Late::Impossible(Objection::Moving) => "wait until the disk has moved",
             Late::Impossible(_) => {

@@ -1,5 +1,6 @@
 //! The input of all decisions: the directory's records, and the state of the hosts.
 
+use crate::attaching::Claim;
 use crate::device::{DeviceRecord, DeviceState};
 use crate::disk::{DiskRecord, Nodes};
 use crate::host::{HostRecord, Maintenance};
@@ -55,6 +56,15 @@ impl View {
     /// The rules of the named policy that a disk follows, if it follows one that is there.
     pub fn followed(&self, disk: &DiskRecord) -> Option<&Policy> {
         self.policies.get(disk.follows.as_ref()?)
+    }
+
+    /// The process that copies for the rollback of a disk; none where the rollback was cut short, or there is none.
+    pub fn rolls_back(&self, disk: &DiskRecord) -> Option<Claim> {
+        let by = disk.rollback?.by?;
+        let host = self.hosts.get(&by.host)?;
+        let is_followed = host.nodes.iter().any(|node| node.incarnation > by.incarnation);
+        let is_away = matches!(self.liveness(by.host), Liveness::Away { .. });
+        (!is_followed && !is_away).then_some(by)
     }
 
     /// The owner's report about a component.

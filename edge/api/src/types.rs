@@ -52,7 +52,7 @@ pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
 pub use settings::{BalanceMode, SettingsView};
 pub use snapshots::{
     ChangeSnapshot, ChangesQuery, ChangesView, CloneDisk, ConfirmSnapshot, CreateSnapshot, CreateSnapshots,
-    FlattenDisk, FlattenedView, RunView, ScheduleView, SnapshotView,
+    FlattenDisk, FlattenedView, RollBack, RollbackView, RunView, ScheduleView, SnapshotView,
 };
 pub use space::{HostShareView, SpaceView};
 pub use support::{SupportFile, SupportView};
@@ -501,6 +501,9 @@ pub struct DiskView {
     /// The schedules by which snapshots are taken, as its policy says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedules: Vec<ScheduleView>,
+    /// Its rollback to a snapshot, until it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollback: Option<RollbackView>,
     /// Of a disk with parity: what comparing its rows has found, if its owner could be asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_checks: Option<RowChecksView>,

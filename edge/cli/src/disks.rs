@@ -4,9 +4,9 @@ use crate::shell::{Shell, seconds, size};
 use crate::{estimate, snapshots, text, transfer};
 use api::client::disk_path;
 use api::types::{
-    AllowedView, AttachedView, BucketView, ChangeDisk, CloneDisk, CreateDisk, DiskSummary, DiskView,
-    FlattenDisk, FlattenedView, HistogramView, HistogramsView, LatencyView, LimitView, MoveAction, RateView,
-    RowChecksView, ScheduleView, SnapshotView,
+    AllowedView, AttachedView, BucketView, ChangeDisk, ClientView, CloneDisk, CreateDisk, DiskSummary,
+    DiskView, FlattenDisk, FlattenedView, HistogramView, HistogramsView, LatencyView, LimitView, MoveAction,
+    RateView, RowChecksView, ScheduleView, SnapshotView,
 };
 use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
@@ -557,16 +557,6 @@ fn row_checks_text(checks: &RowChecksView) -> String {
 
 fn disk_text(disk: &DiskView) -> String {
     let summary = &disk.summary;
-    let clients: Vec<String> = disk
-        .clients
-        .iter()
-        .map(|client| {
-            let tls = if client.tls { ", encrypted" } else { "" };
-            let errors = client.error_after_seconds;
-            let errors = errors.map_or_else(String::new, |after| format!(", I/O errors after {after} s"));
-            format!("{} for {}{tls}{errors}", client.peer, text::duration(client.attached_seconds))
-        })
-        .collect();
     let access = match (summary.read_only, summary.share) {
         (false, false) => "",
         (true, false) => ", read-only",
@@ -602,12 +592,13 @@ fn disk_text(disk: &DiskView) -> String {
         ),
         ("attached", attached_text(disk)),
         ("allowed", summary.allowed.as_ref().map_or_else(String::new, |_| allowed_text(summary))),
-        ("clients", if clients.is_empty() { "none".to_owned() } else { clients.join("\n") }),
+        ("clients", clients_text(&disk.clients)),
         ("reads", rate_text(&disk.figures.read)),
         ("writes", rate_text(&disk.figures.write)),
         ("limits", disk.limit.as_ref().map_or_else(String::new, limit_text)),
         ("snapshots", snapshots_text(&disk.snapshots)),
         ("schedules", schedules_text(&disk.schedules)),
+        ("rollback", disk.rollback.as_ref().map_or_else(String::new, snapshots::rollback::text_of)),
         ("row checks", disk.row_checks.as_ref().map_or_else(String::new, row_checks_text)),
         ("owner", disk.owner.clone().unwrap_or_default()),
         ("read from", disk.reads_from.clone()),
@@ -624,6 +615,20 @@ fn disk_text(disk: &DiskView) -> String {
     }
     facts.retain(|(_, value)| !value.is_empty());
     text::facts(&facts)
+}
+
+/// Who has it here.
+fn clients_text(clients: &[ClientView]) -> String {
+    let text = |client: &ClientView| {
+        let tls = if client.tls { ", encrypted" } else { "" };
+        let errors = client.error_after_seconds;
+        let errors = errors.map_or_else(String::new, |after| format!(", I/O errors after {after} s"));
+        format!("{} for {}{tls}{errors}", client.peer, text::duration(client.attached_seconds))
+    };
+    match clients {
+        [] => "none".to_owned(),
+        clients => clients.iter().map(text).collect::<Vec<_>>().join("\n"),
+    }
 }
 
 /// Where clients have it.

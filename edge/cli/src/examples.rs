@@ -153,6 +153,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "drystone disk snapshot rollback web monday --confirm web",
             "drystone disk snapshot rollback web monday --confirm web --keep before-repair --detach-clients",
+            "drystone disk snapshot rollback web monday --confirm web --no-keep --json",
         ],
     ),
     (

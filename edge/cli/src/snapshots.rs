@@ -1,11 +1,12 @@
 //! `disk snapshot`.
 
 mod freeze;
+pub mod rollback;
 
 use crate::shell::Shell;
-use crate::{text, transfer};
+use crate::text;
 use api::client::disk_path;
-use api::types::{ChangeSnapshot, ChangesView, CreateSnapshot, CreateSnapshots, SnapshotView};
+use api::types::{ChangeSnapshot, ChangesView, CreateSnapshot, CreateSnapshots, RollBack, SnapshotView};
 use base::units::format_bytes;
 use clap::Subcommand;
 use failure::Failure;
@@ -50,15 +51,20 @@ pub enum SnapshotCommand {
     },
     /// Restore a disk to what it was in a snapshot, while no client has it.
     ///
-    /// What changed since is copied back; all snapshots stay. Another snapshot is taken first, which has what the disk held before.
+    /// What changed since is copied back; all snapshots stay. Another snapshot is taken first, which has what the disk held before. A host copies:
+    /// the rollback goes on when this command ends. If that host is lost, no client gets the disk until the rollback is repeated.
     Rollback {
         /// Name or id of the disk.
         disk: String,
         /// Name of the snapshot.
         name: String,
-        /// Name of the snapshot that is taken first [default: before-rollback- and the time].
+        /// Name of the snapshot that is taken first [default: before-rollback- and the time]. Where a rollback that was cut short is repeated, that of
+        /// the first attempt stays.
         #[arg(long, value_name = "SNAPSHOT")]
         keep: Option<String>,
+        /// Delete the snapshot that is taken first when the rollback is done.
+        #[arg(long, conflicts_with = "keep")]
+        no_keep: bool,
         /// Name of the disk: confirms that what was written since is replaced.
         #[arg(long, value_name = "NAME")]
         confirm: Option<String>,
@@ -119,8 +125,9 @@ pub async fn run(shell: &mut Shell<'_>, command: SnapshotCommand) -> Result<(), 
             let all = changes(shell, (&disk, &name), since.as_deref()).await?;
             shell.show(&all, changes_text)
         }
-        SnapshotCommand::Rollback { disk, name, keep, confirm, detach_clients } => {
-            transfer::roll_back(shell, (&disk, &name), keep, (confirm, detach_clients)).await
+        SnapshotCommand::Rollback { disk, name, keep, no_keep, confirm, detach_clients } => {
+            let request = RollBack { confirm, detach_clients, keep, no_keep };
+            rollback::run(shell, (&disk, &name), request).await
         }
         SnapshotCommand::Rename { disk, name, to } => {
             let request = ChangeSnapshot { name: Some(to), pinned: None };

@@ -9,7 +9,6 @@ mod incremental;
 mod options;
 mod qemu;
 
-pub use incremental::roll_back;
 pub use options::{ExportOptions, ImportOptions};
 
 use crate::shell::Shell;

@@ -28,6 +28,7 @@ mod rebuild;
 mod repair;
 mod reports;
 mod resync;
+mod rollback;
 mod schedules;
 mod settings;
 mod silent;

@@ -18,6 +18,7 @@ mod members;
 mod overdue;
 mod policies;
 mod replace;
+mod rollback;
 mod silences;
 mod snapshots;
 mod space;

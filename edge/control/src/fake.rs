@@ -254,7 +254,7 @@ impl Fake {
             }
             Command::Found { answer } => drop(answer.send(Vec::new())),
             Command::Survey { answer, .. } => drop(answer.send(Err(RequestError::NoSnapshot))),
-            Command::CopyUp { answer, .. } => {
+            Command::CopyUp { answer, .. } | Command::CopyBack { answer, .. } => {
                 let _ = answer.send(Ok(()));
             }
             Command::Pass { answer, .. } => drop(answer.send(PassState::default())),

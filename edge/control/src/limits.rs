@@ -76,9 +76,9 @@ pub const TOGETHER_DISKS_MAX: usize = 32;
 pub const TOGETHER_HOLD_WAIT: Duration = Duration::from_secs(1);
 /// How long they may take then until all have said that they took it; guests do not wait for that.
 pub const TOGETHER_MARK_WAIT: Duration = Duration::from_secs(3);
-/// Attempts at a snapshot of several disks while disk groups are being converted or owners begin.
+/// Attempts at a snapshot of several disks while disk groups are being converted, owners begin, or the machine is too slow.
 pub const TOGETHER_ATTEMPTS: usize = 8;
-/// Pause between two of them.
+/// Pause after the first of them. The later ones are longer.
 pub const TOGETHER_PAUSE: Duration = Duration::from_secs(1);
 /// Pause between two looks at a disk that grows or gives back, or of which a snapshot is taken.
 pub const SIZE_POLL: Duration = Duration::from_millis(100);
@@ -120,6 +120,10 @@ pub const ATTACH_PERIOD: Duration = Duration::from_secs(1);
 /// How long it may take until clients whose connections are ended are gone: what they have in flight ends first, and another
 /// host looks once a second.
 pub const DETACH_WAIT: Duration = Duration::from_secs(15);
+/// Ranges of 1 MiB that a rollback copies at once.
+pub const ROLLBACK_DEPTH: usize = 8;
+/// Pause before the directory is told again that a rollback has ended.
+pub const ROLLBACK_RETRY: Duration = Duration::from_millis(500);
 /// How long an import may go without a connection before its program counts as gone: longer than `qemu-img` needs to start.
 pub const IMPORT_IDLE_WAIT: Duration = Duration::from_secs(30);
 /// How often it is looked at.

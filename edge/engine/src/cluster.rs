@@ -98,7 +98,8 @@ impl Engine {
                     | Target::Overdue { .. }
                     | Target::Closing(_)
                     | Target::Survey(_)
-                    | Target::CopyUp(_) => {
+                    | Target::CopyUp(_)
+                    | Target::CopyBack(_) => {
                         unreachable!("requests about components are answered as such")
                     }
                 };

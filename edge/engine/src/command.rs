@@ -62,6 +62,13 @@ pub enum Command {
     Survey { disk: DiskId, of: StatusOf, range: Range<u64>, answer: Answer<Told> },
     /// Has a clone copy what it shows of its origin in a range of at most 1 MiB.
     CopyUp { disk: DiskId, range: Range<u64>, answer: Answer<Result<(), RequestError>> },
+    /// Writes a range of at most 1 MiB of a disk again, as it was in a snapshot of it; without one, zeroes.
+    CopyBack {
+        disk: DiskId,
+        snapshot: Option<u32>,
+        range: Range<u64>,
+        answer: Answer<Result<(), RequestError>>,
+    },
     /// A pass that samples what the devices hold, for estimates: begins it, ends it, or only tells of it.
     Pass { order: PassOrder, answer: Answer<PassState> },
     /// What has to do with the cluster.

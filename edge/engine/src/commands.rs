@@ -49,6 +49,9 @@ impl Engine {
             Command::Found { answer } => drop(answer.send(self.node.found())),
             Command::Survey { disk, of, range, answer } => self.survey(disk, of, range, answer),
             Command::CopyUp { disk, range, answer } => self.copy_up(disk, &range, answer),
+            Command::CopyBack { disk, snapshot, range, answer } => {
+                self.copy_back(disk, snapshot, range, answer);
+            }
             Command::Pass { order, answer } => drop(answer.send(self.order_pass(order))),
             Command::Cluster(command) => self.cluster_command(*command),
             Command::Stop { answer } => {

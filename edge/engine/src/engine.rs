@@ -18,12 +18,12 @@ use crate::ring::{Door, Ring};
 use crate::settings::Settings;
 use crate::siblings::Siblings;
 use crate::sizes::Sizes;
-use base::request::RequestError;
+use base::request::{Request, RequestError};
 use base::{DiskId, Instant, Pool};
 use frontends::Event;
-use node::{Node, Output};
+use node::{DiskKey, Node, Output};
 use slab::Slab;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -47,6 +47,18 @@ pub(crate) enum Target {
     Survey(Answer<Told>),
     /// Whoever has a clone copy what it shares with its origin.
     CopyUp(Answer<Result<(), RequestError>>),
+    /// Whoever has blocks of a disk written again as they were in a snapshot.
+    CopyBack(Box<CopyBack>),
+}
+
+/// A range of a disk that is written again as it was in a snapshot.
+pub(crate) struct CopyBack {
+    pub(crate) disk: DiskKey,
+    /// Where the bytes belong that are read.
+    pub(crate) at: u64,
+    /// What is still to be asked of the node.
+    pub(crate) requests: VecDeque<Request>,
+    pub(crate) answer: Answer<Result<(), RequestError>>,
 }
 
 /// A device of an open group.

@@ -12,6 +12,7 @@ mod command;
 mod commands;
 mod complaints;
 mod compute;
+mod copy_back;
 pub mod descriptors;
 mod devices;
 mod encryption;

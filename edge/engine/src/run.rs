@@ -311,6 +311,7 @@ impl Engine {
                 let _ = answer.send(outcome.map(drop));
                 return;
             }
+            Target::CopyBack(copy) => return self.copied_back(copy, outcome),
             Target::Closing(_) | Target::Component(_) | Target::Pass(_) => {
                 unreachable!("guests' tokens are answered as such")
             }

@@ -136,7 +136,9 @@ impl Router {
             // What is opened finds its home by itself.
             command @ Command::OpenGroup { .. } => self.to(0, command),
             // Every engine finds the owner.
-            command @ (Command::Survey { .. } | Command::CopyUp { .. }) => self.to(0, command),
+            command @ (Command::Survey { .. } | Command::CopyUp { .. } | Command::CopyBack { .. }) => {
+                self.to(0, command)
+            }
             Command::AddCapacity { group, .. } => self.to(self.siblings.home_of(group), command),
             Command::RemoveDevice { device, .. } => {
                 let home = self.siblings.home_of_device(device);

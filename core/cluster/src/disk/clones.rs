@@ -1,5 +1,6 @@
 //! Clones: disks that show a snapshot of another disk wherever they have no region of their own (docs/design/0050).
 
+use super::cloned::Clones;
 use super::parts::NoSnapshot;
 use super::{Disagreement, DiskRecord, Objection, Transition};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION};
@@ -10,6 +11,17 @@ use replication::Origin;
 const REGION_SIZE: u64 = BLOCKS_PER_REGION as u64 * BLOCK_SIZE;
 
 impl DiskRecord {
+    /// How many disks are clones of a snapshot: as the record counts, or as the records of clones say, whichever is more.
+    pub fn clones_of(&self, number: u32, clones: &Clones) -> u32 {
+        self.clones.get(&number).copied().unwrap_or(0).max(clones.count(self.id, number))
+    }
+
+    /// Has the record count the clones that there are, and no others: for records of a directory that is made anew.
+    pub(crate) fn count_clones(&mut self, clones: &Clones) {
+        let counted = self.snapshots.taken.iter().map(|one| (one.number, clones.count(self.id, one.number)));
+        self.clones = counted.filter(|(_, count)| *count > 0).collect();
+    }
+
     /// Another disk becomes a clone of a snapshot of this one: the snapshot, and with it the disk, stays as long as it is.
     ///
     /// # Errors
@@ -68,14 +80,19 @@ impl DiskRecord {
     }
 
     /// Refuses that a disk goes that others are clones of.
-    pub(super) fn expect_no_clones(&self) -> Result<(), Objection> {
-        match self.clones.iter().next() {
-            Some((number, count)) => {
-                let named = self.snapshots.taken.iter().find(|one| one.number == *number);
-                let name = named.map_or_else(|| number.to_string(), |one| one.name.clone());
-                Err(Objection::Snapshot(NoSnapshot::HasClones { name, count: *count }))
+    pub(super) fn expect_no_clones(&self, clones: &Clones) -> Result<(), Objection> {
+        let mut numbers = self.clones.keys().copied().chain(clones.numbers(self.id));
+        numbers.try_for_each(|number| self.expect_not_cloned(number, clones))
+    }
+
+    /// Refuses that a snapshot goes that disks are clones of.
+    pub(super) fn expect_not_cloned(&self, number: u32, clones: &Clones) -> Result<(), Objection> {
+        match self.clones_of(number, clones) {
+            0 => Ok(()),
+            count => {
+                let name = self.snapshot_name(number);
+                Err(Objection::Snapshot(NoSnapshot::HasClones { name, count }))
             }
-            None => Ok(()),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The life of a disk from its plan to its deletion, and changes by its owner and by people.
 
+use super::cloned::Clones;
 use super::parts::{DiskState, Snapshots};
 use super::{DiskRecord, Nodes, Objection, Transition, node_of};
 use crate::attaching::Access;
@@ -67,6 +68,7 @@ impl DiskRecord {
             moving: None,
             surplus: None,
             snapshots: Snapshots::default(),
+            rollback: None,
             origin: new.origin,
             clones: BTreeMap::new(),
             debts: plan.debts.clone(),
@@ -87,13 +89,13 @@ impl DiskRecord {
         }
     }
 
-    /// Begins to delete the disk. Its record may be removed once its [`deletions`](DiskRecord::deletions) are done,
+    /// Begins to delete the disk; `clones` are those among all disks. Its record may be removed once its [`deletions`](DiskRecord::deletions) are done,
     /// or all but those on hosts that never come back.
     ///
     /// # Errors
     /// When it is being deleted already, or has clones.
-    pub fn begin_delete(&self) -> Result<Transition, Objection> {
-        self.expect_no_clones()?;
+    pub fn begin_delete(&self, clones: &Clones) -> Result<Transition, Objection> {
+        self.expect_no_clones(clones)?;
         match self.state {
             DiskState::Creating | DiskState::Active => {
                 let transition = self.changed(DiskRecord { state: DiskState::Deleting, ..self.clone() });

@@ -1,5 +1,6 @@
 //! Parts of a disk's record beside its layout and its roster: its state, incoming components, stand-ins and growth.
 
+use crate::attaching::Claim;
 use crate::limits::SNAPSHOTS_MAX;
 use base::{ComponentId, DeviceId, NodeId};
 use layout::{Component, Layout};
@@ -125,6 +126,24 @@ pub struct Snapshot {
     pub is_pinned: bool,
 }
 
+/// A rollback that has begun and not ended. The disk may hold part of what the snapshot has and part of what came after it, so no guest gets
+/// the disk. Snapshots are named by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rollback {
+    /// The snapshot that the disk is rolled back to.
+    pub to: u32,
+    /// The snapshot that this attempt took first. No other attempt has it, and only blocks that differ between the two are copied.
+    pub since: u32,
+    /// The snapshot that the first attempt took: what guests had written last.
+    pub before: u32,
+    /// Whether that one stays when the rollback is done.
+    pub keeps: bool,
+    /// Whether clients of several hosts may have the disk at once when it is done. Not while it is under way.
+    pub is_shared: bool,
+    /// The process that copies. None: it could not go on.
+    pub by: Option<Claim>,
+}
+
 /// The snapshots of a disk, beside what its roster says of their numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshots {
@@ -176,7 +195,7 @@ pub enum NoSnapshot {
     Has(&'static str),
     /// Disks are clones of it.
     #[error(
-        "{count} disks are clones of snapshot {name} (`drystone disk list --clones-of`): delete them first, or have them copy what they share          with it (`drystone disk flatten`)"
+        "{count} disks are clones of snapshot {name} (`drystone disk list --clones-of`): delete them first, or have them copy what they share with it (`drystone disk flatten`)"
     )]
     HasClones {
         /// The snapshot.
@@ -184,6 +203,20 @@ pub enum NoSnapshot {
         /// How many.
         count: u32,
     },
+    /// A rollback needs it.
+    #[error(
+        "snapshot {0} is needed until the rollback of the disk is done: finish that first (`drystone disk snapshot rollback`)"
+    )]
+    RollbackNeeds(String),
+    /// The disk holds parts of two states.
+    #[error(
+        "the disk is being rolled back to snapshot {0}, and that is not done: wait for it, or repeat it if it was cut short (`drystone disk \
+         snapshot rollback`)"
+    )]
+    RollingBack(String),
+    /// Another attempt copies, or none.
+    #[error("this attempt at the rollback was replaced by another one, or the disk is not being rolled back")]
+    NoRollback,
     /// A component has a snapshot that no other one has.
     #[error(
         "component {component} is the only one in service that has snapshot {name}: delete that one first, or bring another copy back"

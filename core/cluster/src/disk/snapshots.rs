@@ -1,5 +1,6 @@
 //! Snapshots of a disk in its record: asked for, taken by the owner, deleted (docs/design/0047).
 
+use super::cloned::Clones;
 use super::parts::{NoSnapshot, Snapshot};
 use super::{DiskRecord, Objection, Transition};
 use crate::limits::SNAPSHOTS_MAX;
@@ -35,6 +36,11 @@ impl DiskRecord {
             return Err(Objection::Snapshot(NoSnapshot::Taken(name.to_owned())));
         }
         self.expect_snapshots_possible()?;
+        self.asked(name)
+    }
+
+    /// The record with a snapshot of that name asked for, whatever else the disk is doing.
+    pub(super) fn asked(&self, name: &str) -> Result<Transition, Objection> {
         let mut next = self.clone();
         if !next.roster.snapshots.ask() {
             let other = self.snapshots.last_asked.clone().unwrap_or_default();
@@ -141,23 +147,24 @@ impl DiskRecord {
         if (0..self.layout.place_count()).any(|place| self.layout.place_code(place).is_some()) {
             return Err(Objection::Snapshot(NoSnapshot::Parity));
         }
-        match self.growth.as_ref().is_some_and(|growth| growth.layout.boundary().is_some()) {
-            true => Err(Objection::Moving),
-            false => Ok(()),
+        if self.growth.as_ref().is_some_and(|growth| growth.layout.boundary().is_some()) {
+            return Err(Objection::Moving);
         }
+        self.expect_not_rolling_back()
     }
 
     /// The snapshots that schedules keep no longer, the oldest first: of each schedule of the policy all but the newest that it keeps. Those
-    /// of schedules that the policy no longer has stay, as pinned ones do, and those that disks are clones of.
-    pub fn expired_snapshots(&self) -> Vec<&Snapshot> {
+    /// of schedules that the policy no longer has stay, as pinned ones do, and those that disks are clones of or a rollback needs.
+    pub fn expired_snapshots(&self, clones: &Clones) -> Vec<&Snapshot> {
         let expired = |snapshot: &&Snapshot| {
             let Some(schedule) = snapshot.schedule.and_then(|every| self.policy.snapshots.of(every)) else {
                 return false;
             };
             let is_newer = |one: &&Snapshot| one.number > snapshot.number && one.is_kept_by(schedule.every);
             let newer = self.snapshots.taken.iter().filter(is_newer).count();
-            let is_cloned = self.clones.contains_key(&snapshot.number);
-            snapshot.is_kept_by(schedule.every) && !is_cloned && newer >= usize::from(schedule.keep)
+            let is_needed = self.clones_of(snapshot.number, clones) > 0
+                || self.rollback.is_some_and(|rollback| rollback.needs(snapshot.number));
+            snapshot.is_kept_by(schedule.every) && !is_needed && newer >= usize::from(schedule.keep)
         };
         self.snapshots.taken.iter().filter(expired).collect()
     }
@@ -166,9 +173,9 @@ impl DiskRecord {
     ///
     /// # Errors
     /// When the disk is being made or deleted.
-    pub fn expire_snapshot(&self, name: &str) -> Result<Option<Transition>, Objection> {
-        match self.expired_snapshots().iter().any(|one| one.name == name) {
-            true => self.delete_snapshot(name).map(Some),
+    pub fn expire_snapshot(&self, name: &str, clones: &Clones) -> Result<Option<Transition>, Objection> {
+        match self.expired_snapshots(clones).iter().any(|one| one.name == name) {
+            true => self.delete_snapshot(name, clones).map(Some),
             false => Ok(None),
         }
     }
@@ -223,18 +230,19 @@ impl DiskRecord {
         Ok(self.changed(next))
     }
 
-    /// Deletes a snapshot. It is gone at once; its space comes back by and by.
+    /// Deletes a snapshot. It is gone at once; its space is freed in the background. `clones` are those among all disks.
     ///
     /// # Errors
-    /// When there is none of that name.
-    pub fn delete_snapshot(&self, name: &str) -> Result<Transition, Objection> {
+    /// When there is none of that name, disks are clones of it, or a rollback needs it.
+    pub fn delete_snapshot(&self, name: &str, clones: &Clones) -> Result<Transition, Objection> {
         self.expect_active()?;
         let mut next = self.clone();
         let index = next.snapshots.taken.iter().position(|one| one.name == name);
         let index = index.ok_or_else(|| Objection::Snapshot(NoSnapshot::Unknown(name.to_owned())))?;
-        if let Some(count) = next.clones.get(&next.snapshots.taken[index].number) {
-            return Err(Objection::Snapshot(NoSnapshot::HasClones { name: name.to_owned(), count: *count }));
+        if self.rollback.is_some_and(|rollback| rollback.needs(next.snapshots.taken[index].number)) {
+            return Err(Objection::Snapshot(NoSnapshot::RollbackNeeds(name.to_owned())));
         }
+        self.expect_not_cloned(next.snapshots.taken[index].number, clones)?;
         let gone = next.snapshots.taken.remove(index);
         next.roster.snapshots.delete(gone.number);
         Ok(self.changed(next))
@@ -306,5 +314,8 @@ impl DiskRecord {
             && are_same
             && greatest <= numbers.last
             && numbers.taken.first().is_none_or(|one| *one != 0)
+            && self
+                .rollback
+                .is_none_or(|one| [one.to, one.since, one.before].iter().all(|number| numbers.has(*number)))
     }
 }

@@ -1,6 +1,7 @@
 //! The transitions by name, and all of them in any order.
 
 mod clones;
+mod rollback;
 mod snapshots;
 
 use super::life::NewDisk;
@@ -116,7 +117,7 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(disk.with_roster(&roster, 0), Err(Objection::Roster("a place has too few active components")));
     roster.members.pop();
     assert_eq!(disk.with_roster(&roster, 0), Err(Objection::Roster("it names other components")));
-    let deleting = disk.begin_delete().expect("it is there").record;
+    let deleting = disk.begin_delete(&Clones::default()).expect("it is there").record;
     assert_eq!(deleting.rename("two"), Err(Objection::State(DiskState::Deleting)));
 }
 
@@ -443,7 +444,7 @@ fn attempt(disk: &DiskRecord, view: &View, what: &Happening, next: u64) -> Resul
         Happening::Shrink(gib) => disk.shrink(gib * GIB),
         Happening::GiveBack => disk.finish_shrink(),
         Happening::Rename => disk.rename("two"),
-        Happening::Delete => disk.begin_delete(),
+        Happening::Delete => disk.begin_delete(&Clones::default()),
     }
 }
 

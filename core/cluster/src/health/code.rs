@@ -29,6 +29,8 @@ pub enum Code {
     MovePaused,
     /// Parity of the disk did not agree with its data.
     RowsDisagree,
+    /// The disk is half rolled back to a snapshot, and nobody goes on.
+    RollbackUnfinished,
     /// Snapshots of the disk are on fewer copies than the disk has.
     SnapshotsReduced,
     /// Scheduled snapshots of the disk are not taken.
@@ -134,7 +136,7 @@ impl fmt::Display for Group {
 
 impl Code {
     /// All codes.
-    pub const ALL: [Code; 42] = [
+    pub const ALL: [Code; 43] = [
         Code::DiskInaccessible,
         Code::DiskReduced,
         Code::DiskDeleting,
@@ -147,6 +149,7 @@ impl Code {
         Code::MoveStuck,
         Code::MovePaused,
         Code::RowsDisagree,
+        Code::RollbackUnfinished,
         Code::SnapshotsReduced,
         Code::SnapshotsMissing,
         Code::HostAway,
@@ -194,6 +197,7 @@ impl Code {
             Code::MoveStuck => "move.stuck",
             Code::MovePaused => "move.paused",
             Code::RowsDisagree => "rows.disagree",
+            Code::RollbackUnfinished => "rollback.unfinished",
             Code::SnapshotsReduced => "snapshots.reduced",
             Code::SnapshotsMissing => "snapshots.missing",
             Code::HostAway => "host.away",
@@ -247,6 +251,7 @@ impl Code {
             | Code::MoveStuck
             | Code::MovePaused
             | Code::RowsDisagree
+            | Code::RollbackUnfinished
             | Code::SnapshotsReduced
             | Code::SnapshotsMissing => Group::Data,
             Code::HostAway | Code::HostSuspect | Code::LinkDown => Group::Network,

@@ -37,6 +37,7 @@ pub(super) fn find(view: &View, around: &Surroundings<'_>, found: &mut Vec<Findi
                 moving(view, around, disk, found);
                 disagreeing(view, disk, found);
                 on_few_copies(disk, found);
+                half_rolled_back(view, disk, found);
             }
         }
     }
@@ -67,6 +68,25 @@ fn disagreeing(view: &View, disk: &DiskRecord, found: &mut Vec<Finding>) {
             "see `drystone events --kind rows.disagreed` for the devices of {}; replace a device that is named again and again, and report \
              it where none is",
             disk.name
+        ),
+    });
+}
+
+/// Whoever rolled the disk back was lost or could not go on. Guests wait for the disk until a person has the rollback repeated.
+fn half_rolled_back(view: &View, disk: &DiskRecord, found: &mut Vec<Finding>) {
+    let Some(rollback) = disk.rollback.filter(|_| view.rolls_back(disk).is_none()) else { return };
+    let [to, before] = [rollback.to, rollback.before].map(|number| disk.snapshot_name(number));
+    let name = &disk.name;
+    found.push(Finding {
+        code: Code::RollbackUnfinished,
+        severity: Severity::Critical,
+        subject: Subject::Disk(disk.id),
+        cause: format!(
+            "the rollback of {name} to snapshot {to} was cut short: the disk holds part of it and part of what came after, and no client gets it"
+        ),
+        remedy: format!(
+            "repeat it (`drystone disk snapshot rollback {name} {to}`), or go back to what the disk held before (`drystone disk snapshot rollback \
+             {name} {before}`)"
         ),
     });
 }

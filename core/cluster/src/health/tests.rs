@@ -496,6 +496,30 @@ fn parity_that_did_not_agree_with_its_data_is_told() {
     });
 }
 
+/// The host that copied was lost, and guests waited for a disk of which nobody said what it waited for.
+#[test]
+fn a_rollback_that_was_cut_short_is_told() {
+    let roll_back = |view: &mut View, host| {
+        let disk = view.disks.get_mut(&DiskId(1)).expect("it is there");
+        for (number, name) in [(1, "monday"), (2, "before")] {
+            let (name, size) = (name.to_owned(), disk.size);
+            let one = crate::Snapshot { number, name, size, taken_ns: 7, schedule: None, is_pinned: false };
+            disk.snapshots.taken.push(one);
+            disk.roster.snapshots.taken.push(number);
+        }
+        disk.roster.snapshots.last = 2;
+        let by = Some(crate::Claim { host: HostId(host), incarnation: u64::MAX });
+        disk.rollback =
+            Some(crate::Rollback { to: 1, since: 2, before: 2, keeps: true, is_shared: false, by });
+    };
+    check(Code::RollbackUnfinished, "the rollback of disk1 to snapshot monday was cut short", |view| {
+        roll_back(view, 77);
+    });
+    let mut view = well();
+    roll_back(&mut view, 1);
+    assert_eq!(find(&view, Directory::Reachable, &[NOW]), [], "its host copies");
+}
+
 fn damaged(count: u64, unread: u64) -> crate::host::DamagedDevice {
     let (id, name) = (DeviceId(101), "/dev/sdb".to_owned());
     crate::host::DamagedDevice { id, name, damaged_blocks: count, read_errors: unread }

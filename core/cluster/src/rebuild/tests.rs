@@ -61,7 +61,7 @@ fn disk() -> (DiskRecord, Testimony) {
     let mut components: BTreeMap<HostId, BTreeMap<ComponentId, Listed>> =
         (1..=3).map(|host| (HostId(host), BTreeMap::new())).collect();
     for member in &record.roster.members {
-        let listed = Listed { disk: record.id, promised: 4 };
+        let listed = Listed { disk: record.id, promised: 4, snapshots: Vec::new() };
         components.entry(member.node.host).or_default().insert(member.component, listed);
     }
     (record, Testimony { components, ..Testimony::default() })
@@ -86,7 +86,7 @@ fn a_disk_whose_components_promised_no_more_than_its_record_knows_is_as_it_was()
 fn a_disk_that_somebody_owned_later_is_not_taken_unless_a_person_accepts_it() {
     let (record, mut testimony) = disk();
     let member = record.roster.members[1].clone();
-    let later = Listed { disk: record.id, promised: 6 };
+    let later = Listed { disk: record.id, promised: 6, snapshots: Vec::new() };
     testimony.components.entry(member.node.host).or_default().insert(member.component, later);
     let rebuilt = rebuild([record.clone()], &testimony);
     let why = Unproven { component: member.component, host: member.node.host, promised: 6, known: 4 };
@@ -107,7 +107,7 @@ fn a_disk_is_given_up_only_where_something_stands_against_taking_it() {
     let rebuilt = rebuild([record.clone()], &testimony);
     assert!(only(&rebuilt).is_taken());
     assert_eq!(only(&rebuilt).obstacle, Some(Obstacle::LeftOutForNothing));
-    let later = Listed { disk: record.id, promised: 5 };
+    let later = Listed { disk: record.id, promised: 5, snapshots: Vec::new() };
     testimony.components.entry(HostId(3)).or_default().insert(ComponentId(99), later);
     let rebuilt = rebuild([record.clone()], &testimony);
     assert!(!only(&rebuilt).is_taken());
@@ -120,7 +120,7 @@ fn a_disk_is_given_up_only_where_something_stands_against_taking_it() {
 #[test]
 fn a_component_that_the_record_does_not_name_may_be_the_one_that_promised_more() {
     let (record, mut testimony) = disk();
-    let later = Listed { disk: record.id, promised: 5 };
+    let later = Listed { disk: record.id, promised: 5, snapshots: Vec::new() };
     testimony.components.entry(HostId(3)).or_default().insert(ComponentId(99), later);
     assert!(!only(&rebuild([record], &testimony)).is_taken());
 }
@@ -157,7 +157,7 @@ fn a_host_that_lost_its_copy_and_has_its_components_puts_its_disks_at_risk_and_k
 #[test]
 fn components_of_a_disk_without_a_record_are_told() {
     let (record, mut testimony) = disk();
-    let stray = Listed { disk: DiskId(50), promised: 1 };
+    let stray = Listed { disk: DiskId(50), promised: 1, snapshots: Vec::new() };
     testimony.components.entry(HostId(3)).or_default().insert(ComponentId(99), stray);
     let rebuilt = rebuild([record], &testimony);
     assert_eq!(rebuilt.unknown, BTreeMap::from([(DiskId(50), BTreeSet::from([HostId(3)]))]));
@@ -170,4 +170,40 @@ fn of_two_disks_of_one_name_the_one_that_changed_last_keeps_it() {
     let rebuilt = rebuild([first.clone(), second], &testimony);
     assert_eq!(rebuilt.disks[&DiskId(2)].record.name, first.name);
     assert_eq!(rebuilt.disks[&first.id].renamed_from, Some(first.name));
+}
+
+/// Another host, whose copy is lost, has taken a snapshot and cloned it since. Of a second clone the record is given up.
+#[test]
+fn snapshots_and_clones_that_a_record_does_not_know_are_found_again() {
+    let (mut record, mut testimony) = disk();
+    testimony.now_ns = 77;
+    record.roster.snapshots.last = 2;
+    let origin = |snapshot| Some(Origin { disk: record.id, snapshot, size: record.size });
+    let clone = |id, snapshot| DiskRecord {
+        id: DiskId(id),
+        name: format!("clone-{id}"),
+        origin: origin(snapshot),
+        ..record.clone()
+    };
+    let (kept, given_up) = (clone(2, 3), clone(3, 3));
+    let [first, second] = [0, 1].map(|index| record.roster.members[index].clone());
+    for (member, snapshots) in [(&first, vec![1, 3, 4]), (&second, vec![3])] {
+        let listed = Listed { disk: record.id, promised: 4, snapshots };
+        testimony.components.entry(member.node.host).or_default().insert(member.component, listed);
+    }
+    let later = Listed { disk: given_up.id, promised: 9, snapshots: Vec::new() };
+    testimony.components.entry(HostId(3)).or_default().insert(ComponentId(99), later);
+    testimony.left_out.insert(given_up.id);
+    let rebuilt = rebuild([record.clone(), kept, given_up], &testimony);
+    let found = &rebuilt.disks[&record.id];
+    // Number 1 was deleted: the record has given it, and does not name it.
+    assert_eq!((&found.recovered, found.record.check()), (&vec![3, 4], Ok(())));
+    let names: Vec<&str> = found.record.snapshots.taken.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["recovered-3", "recovered-4"]);
+    assert_eq!(found.record.clones, BTreeMap::from([(3, 1)]));
+    let lacking = |id, number| found.record.roster.member(id).is_some_and(|one| one.lacks.contains(number));
+    assert!(lacking(second.component, 4) && !lacking(second.component, 3) && !lacking(first.component, 4));
+    // Once more, from what the new directory says: nothing is found twice.
+    let again = rebuild([found.record.clone(), rebuilt.disks[&DiskId(2)].record.clone()], &testimony);
+    assert_eq!(again.disks[&record.id].record, found.record);
 }

@@ -489,7 +489,8 @@ fn a_device_that_comes_back_with_another_host_takes_a_copy_again() {
     assert_eq!(begun(&decisions), [Why::Debt]);
     perform(&mut view, &decisions);
     // What stands there of the former copy is named by nobody, and goes.
-    let listed = BTreeMap::from([(lost, crate::Listed { disk: DiskId(1), promised: 1 })]);
+    let listed =
+        BTreeMap::from([(lost, crate::Listed { disk: DiskId(1), promised: 1, snapshots: Vec::new() })]);
     assert_eq!(crate::orphans(&view.disks, node(9), &listed).to_delete, BTreeSet::from([lost]));
     fill(&mut view);
     let decisions = decide(&mut repairs, &view, 4);

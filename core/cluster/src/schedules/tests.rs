@@ -62,7 +62,7 @@ impl World {
             let changed = match step {
                 Scheduled::Ask { every, name } => disk.ask_scheduled(name, *every, seconds).map(Some),
                 Scheduled::Cancel => disk.cancel_snapshot().map(Some),
-                Scheduled::Delete { name, .. } => disk.expire_snapshot(name),
+                Scheduled::Delete { name, .. } => disk.expire_snapshot(name, &Clones::default()),
             };
             if let Ok(Some(changed)) = changed {
                 self.view.disks.insert(*id, changed.record);
@@ -235,7 +235,7 @@ fn retention_deletes_nothing_but_what_its_schedule_took() {
     world.settle();
     assert_eq!(world.names(), [&["hourly-mine", "before-upgrade"][..], &kept].concat());
     // One that a person deletes is not taken again.
-    world.set(|disk| disk.delete_snapshot(kept[1]).expect("it is there").record);
+    world.set(|disk| disk.delete_snapshot(kept[1], &Clones::default()).expect("it is there").record);
     world.settle();
     assert_eq!(world.names(), ["hourly-mine", "before-upgrade", kept[0]]);
     // Without the schedule nothing is taken, and nothing goes.

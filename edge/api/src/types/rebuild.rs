@@ -50,6 +50,9 @@ pub struct PromisedView {
     pub disk: String,
     /// The greatest epoch that it promised.
     pub promised: u32,
+    /// The numbers of its snapshots.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots: Vec<u32>,
 }
 
 /// A lost directory is to be made anew.

@@ -157,6 +157,53 @@ pub struct RunView {
     pub length: u64,
 }
 
+/// A disk that is to be rolled back to a snapshot.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RollBack {
+    /// The disk's name.
+    #[serde(default)]
+    pub confirm: Option<String>,
+    /// Whether the connections of clients that have the disk are ended. Otherwise a disk with clients is refused.
+    #[serde(default)]
+    pub detach_clients: bool,
+    /// Name of the snapshot that is taken first and has what the disk held before [default: `before-rollback-` and the time]. Where a
+    /// rollback that was cut short is repeated, that of the first attempt stays.
+    #[serde(default)]
+    pub keep: Option<String>,
+    /// Whether that snapshot is deleted when the rollback is done.
+    #[serde(default)]
+    pub no_keep: bool,
+}
+
+/// A rollback of a disk to a snapshot.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RollbackView {
+    /// The disk's name.
+    pub disk: String,
+    /// The snapshot's name.
+    pub snapshot: String,
+    /// The snapshot that has what the disk held before, if it is kept.
+    pub kept: Option<String>,
+    /// `copying`; `unfinished`: it was cut short, no client gets the disk, and it has to be repeated; or `done`.
+    pub state: String,
+    /// The host that copies or copied last; nothing where nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Bytes that may differ from the snapshot and are copied back; nothing until they are counted, or if the host cannot be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_bytes: Option<u64>,
+    /// Bytes of these that are copied.
+    #[serde(default)]
+    pub copied_bytes: u64,
+    /// Seconds since it began, or that it took.
+    #[serde(default)]
+    pub seconds: f64,
+    /// Why it cannot go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
 /// Which changes are asked for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

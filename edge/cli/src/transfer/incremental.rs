@@ -8,11 +8,8 @@ use super::image::Format;
 use super::options::{ExportOptions, source_text_of};
 use super::qemu::{self, address_of_export};
 use crate::shell::Shell;
-use crate::text::now_seconds;
 use api::client::{disk_path, escaped};
-use api::types::{
-    BeginImport, ChangeSnapshot, CreateSnapshot, DiskView, EndImport, ImportView, SnapshotView,
-};
+use api::types::{BeginImport, DiskView, EndImport, ImportView, SnapshotView};
 use base::units::format_bytes;
 use failure::{Code, Failure};
 use indicatif::ProgressBar;
@@ -353,102 +350,6 @@ fn open(file: &Path) -> Result<DeltaReader<BufReader<File>>, Failure> {
         _ => Failure::failed(format!("read {}", file.display()), error),
     })?;
     DeltaReader::open(BufReader::with_capacity(RECORD_MAX as usize, input))
-}
-
-/// Makes a disk what it was in a snapshot: what changed since is copied back. A snapshot that is taken before has what the disk holds now.
-///
-/// # Errors
-/// When there is no such snapshot, the disk is in use, or copying fails.
-pub async fn roll_back(
-    shell: &mut Shell<'_>,
-    (disk, snapshot): (&str, &str),
-    keep: Option<String>,
-    (confirm, detach_clients): (Option<String>, bool),
-) -> Result<(), Failure> {
-    let view: DiskView = shell.client.get(&disk_path(disk)).await?;
-    let name = view.summary.name.clone();
-    let older = snapshot_of(shell, &name, snapshot).await?;
-    let what = format!("Rolling back replaces all that was written to {name} since snapshot {snapshot}");
-    let confirm = shell.confirm(confirm, &what, &name)?;
-    let keep = keep.unwrap_or_else(|| format!("before-rollback-{}", now_seconds()));
-    let request = BeginImport {
-        confirm: Some(confirm),
-        detach_clients,
-        source: format!("snapshot {snapshot}"),
-        format: "rollback".to_owned(),
-        size: older.size,
-    };
-    let address = disk_path(&name);
-    let begun: ImportView = shell.client.post(&format!("{address}/import"), &request).await?;
-    let start = Instant::now();
-    let mut is_written = false;
-    let copied = copy_back(shell, &begun, (&view, &older), &keep, &mut is_written).await;
-    let failure = copied.as_ref().err().map(ToString::to_string);
-    let end = EndImport { export: begun.export, failure, unchanged: !is_written };
-    let ended = shell.client.post::<DiskView>(&format!("{address}/import/end"), &end).await;
-    let moved = copied.map_err(|failure| match is_written {
-        true => failure.hint(format!(
-            "part of what changed is copied back. Repeat it, or roll back to {keep}, which has what the disk held before"
-        )),
-        false => failure,
-    })?;
-    ended?;
-    keep_from_schedule(shell, &older, false).await?;
-    let seconds = start.elapsed().as_secs_f64();
-    let answer = json!({
-        "disk": name, "snapshot": snapshot, "kept": keep,
-        "changed_bytes": moved.changed, "zero_bytes": moved.zeroes, "seconds": seconds,
-    });
-    shell.show(&answer, |_| {
-        format!(
-            "{name} is as it was in snapshot {snapshot}: {} copied back in {seconds:.1} s; snapshot {keep} has what it held before",
-            format_bytes(moved.changed)
-        )
-    })
-}
-
-/// Has the schedule of a snapshot not delete it, or delete it again. Of one that no schedule deletes there is nothing to do.
-async fn keep_from_schedule(shell: &Shell<'_>, one: &SnapshotView, pinned: bool) -> Result<(), Failure> {
-    if one.schedule.is_none() || one.pinned {
-        return Ok(());
-    }
-    let path = format!("{}/snapshots/{}", disk_path(&one.disk), escaped(&one.name));
-    let request = ChangeSnapshot { name: None, pinned: Some(pinned) };
-    shell.client.patch::<SnapshotView>(&path, &request).await.map(drop)
-}
-
-async fn copy_back(
-    shell: &Shell<'_>,
-    begun: &ImportView,
-    (disk, older): (&DiskView, &SnapshotView),
-    keep: &str,
-    is_written: &mut bool,
-) -> Result<Moved, Failure> {
-    let name = &disk.summary.name;
-    // It stays pinned if this fails: to repeat it is the way out.
-    keep_from_schedule(shell, older, true).await?;
-    let request = CreateSnapshot { name: keep.to_owned() };
-    // Nobody writes to the disk from here on: all that differs from the older snapshot is between the two.
-    let newer: SnapshotView = shell.client.post(&format!("{}/snapshots", disk_path(name)), &request).await?;
-    let between = Between {
-        older: address_of_export(shell, &disk.addresses, &older.export)?,
-        newer: address_of_export(shell, &disk.addresses, &newer.export)?,
-        about: About {
-            disk: name.clone(),
-            disk_id: disk.summary.id.clone(),
-            since: moment(older),
-            snapshot: moment(&newer),
-            size: newer.size,
-        },
-    };
-    let target = address_of_export(shell, &begun.addresses, &begun.export)?;
-    let from = between.older.clone();
-    let opened = blocking(move || {
-        Ok((Client::open(&from, None).map_err(nbd)?, Client::open(&target, None).map_err(nbd)?))
-    });
-    let (older, disk) = opened.await?;
-    *is_written = true;
-    blocking(move || copy_changed("roll back", &between, older, disk)).await
 }
 
 /// Reads a delta to its end, and says what it is of.

@@ -6,13 +6,14 @@
 use super::Cluster;
 use crate::directory::BEFORE_ALL;
 use crate::directory::shared::record::ClusterDisk;
-use crate::directory::shared::{Change, Outcome, unwritten};
+use crate::directory::shared::{Change, Outcome, now_ns, unwritten};
 use crate::system::now_seconds;
 use ::cluster::{Adopted, DiskState, Found};
 use base::NodeId;
 use diskgroup::ComponentState;
 use engine::{ClusterState, Command, FoundDisk, HostState};
 use failure::{Code, Failure};
+use replication::Origin;
 use std::collections::BTreeSet;
 
 impl Cluster {
@@ -21,17 +22,20 @@ impl Cluster {
     /// # Errors
     /// When the directory does not take a record, or the engine is gone.
     pub(super) async fn adopt_found(&self, host: &HostState) -> Result<(), Failure> {
-        for found in self.engine.call(|answer| Command::Found { answer }).await? {
+        let all: Vec<FoundDisk> = self.engine.call(|answer| Command::Found { answer }).await?;
+        let origins: Vec<Origin> = all.iter().filter_map(|found| found.label.origin).collect();
+        for found in all {
             if self.view().disks.contains_key(&found.id) {
                 continue;
             }
             let id = found.id;
-            match self.adopted(found, host) {
+            match self.adopted(found, host, &origins) {
                 Ok(disk) => {
                     self.record_adopted(&disk).await?;
                     tracing::warn!(
-                        "disk {} was found on the devices and taken into the directory",
-                        disk.record.name
+                        "disk {} was found on the devices and taken into the directory, with {} snapshots",
+                        disk.record.name,
+                        disk.record.snapshots.taken.len()
                     );
                 }
                 Err(why) => {
@@ -42,7 +46,7 @@ impl Cluster {
         Ok(())
     }
 
-    fn adopted(&self, found: FoundDisk, host: &HostState) -> Result<ClusterDisk, String> {
+    fn adopted(&self, found: FoundDisk, host: &HostState, origins: &[Origin]) -> Result<ClusterDisk, String> {
         let layout = found.layout.ok_or("some of its components are missing")?;
         let shard = |one: &ComponentState| {
             let device = host.devices.iter().find(|device| device.id == one.device);
@@ -54,6 +58,7 @@ impl Cluster {
             place: *place,
             promised: one.record.promised,
             watermark: one.record.watermark,
+            snapshots: one.snapshots.iter().map(|(number, _)| *number).collect(),
         };
         let told = found.label;
         let is_free = !told.name.is_empty() && !self.view().records.names.contains_key(&told.name);
@@ -66,6 +71,8 @@ impl Cluster {
             origin: told.origin,
             layout,
             components: found.components.iter().map(component).collect(),
+            origins: origins.iter().filter(|origin| origin.disk == found.id).copied().collect(),
+            now_ns: now_ns(),
         };
         Ok(ClusterDisk {
             record: disk.record().map_err(|error| error.to_string())?,

@@ -200,10 +200,12 @@ impl Cluster {
         }
         let view = self.view();
         let record = view.disks.get(&disk).map(|disk| &disk.record);
-        match record.is_none_or(|record| record.access.admits(visitor.guest(), self.me)) {
-            true => Ok(()),
-            false => Err(engine::not_named(&self.disk_name(disk))),
+        let Some(record) = record else { return Ok(()) };
+        if !record.access.admits(visitor.guest(), self.me) {
+            return Err(engine::not_named(&record.name));
         }
+        // It may hold part of one state and part of another, whoever copies, or has copied.
+        record.expect_not_rolling_back().map_err(|why| format!("disk {}: {why}", record.name))
     }
 
     /// Why a client is kept from a disk.

@@ -195,7 +195,7 @@ impl Cluster {
     pub async fn mark_deleting(&self, id: DiskId) -> Result<(), Failure> {
         for _ in 0..ATTEMPTS {
             let Some(disk) = self.fetch(id).await? else { return Ok(()) };
-            let Ok(change) = disk.record.begin_delete() else { return Ok(()) };
+            let Ok(change) = disk.record.begin_delete(&self.clones()) else { return Ok(()) };
             match self.commit_disk(disk.with(change.record), disk.record.version).await {
                 Ok(Some(disk)) => return Ok(self.tell_disk(&disk).await?),
                 Ok(None) | Err(_) => tokio::time::sleep(DELETION_POLL).await,

@@ -187,7 +187,7 @@ impl Cluster {
                 )
                 .hint("see `drystone disk show`, and try again"));
             }
-            let change = match disk.record.begin_delete() {
+            let change = match disk.record.begin_delete(&self.clones()) {
                 Ok(change) => change,
                 Err(Objection::State(_)) => return Ok(()),
                 Err(why) => return Err(objection(why)),

@@ -9,7 +9,7 @@ use crate::directory::shared::record::{
     AUTHORITIES, CLUSTER, ClusterDisk, ClusterHost, DISKS, HOSTS, LEVEL, NAMES, POLICIES, REVOKED, TOKENS,
     check_level,
 };
-use crate::directory::shared::{ClusterRecord, Entry, Ground, InEtcd};
+use crate::directory::shared::{ClusterRecord, Entry, Ground, InEtcd, now_ns};
 use crate::events::Kind;
 use crate::limits::COPY_WAIT;
 use ::cluster::{Kept, Listed, Obstacle, Rebuilt, Restored, Testimony, rebuild};
@@ -63,6 +63,7 @@ impl Cluster {
             component: id.to_string(),
             disk: held.disk.to_string(),
             promised: held.promised,
+            snapshots: held.snapshots.iter().map(|(number, _)| *number).collect(),
         };
         Ok(CopyView {
             host: self.me.to_string(),
@@ -202,7 +203,7 @@ impl Cluster {
         let disks = read_disks(&kept, &mut view);
         let accepted = disks_named(&wanted.accept, &disks)?;
         let left_out = disks_named(&wanted.leave_out, &disks)?;
-        let testimony = Testimony { components, without: lacking, accepted, left_out };
+        let testimony = Testimony { components, without: lacking, accepted, left_out, now_ns: now_ns() };
         let rebuilt = rebuild(disks.values().map(|disk| disk.record.clone()), &testimony);
         show(&mut view, &rebuilt, &hosts);
         view.obstacles.extend(obstacles(&rebuilt));
@@ -223,7 +224,11 @@ impl Heard {
     /// Takes over what a host said.
     fn take(&mut self, host: HostId, told: CopyView) {
         let listed = told.components.iter().filter_map(|one| {
-            let listed = Listed { disk: one.disk.parse().ok()?, promised: one.promised };
+            let listed = Listed {
+                disk: one.disk.parse().ok()?,
+                promised: one.promised,
+                snapshots: one.snapshots.clone(),
+            };
             Some((one.component.parse().ok()?, listed))
         });
         self.components.insert(host, listed.collect());
@@ -338,6 +343,7 @@ fn show(view: &mut RebuildView, rebuilt: &Rebuilt, hosts: &[ClusterHost]) {
         notes.extend(
             disk.renamed_from.as_ref().map(|former| format!("it was called {former}, as another disk is")),
         );
+        notes.extend(recovered_text(disk));
         let outcome = outcome_of(disk).to_owned();
         view.disks.push(RebuildDisk { name: disk.record.name.clone(), id: id.to_string(), outcome, notes });
     }
@@ -345,6 +351,14 @@ fn show(view: &mut RebuildView, rebuilt: &Rebuilt, hosts: &[ClusterHost]) {
     view.unknown = unknown
         .map(|(id, hosts)| UnknownDisk { id: id.to_string(), hosts: hosts.iter().map(name).collect() })
         .collect();
+}
+
+/// Snapshots that the disk's record did not know.
+fn recovered_text(disk: &Restored) -> Option<String> {
+    let names: Vec<String> = disk.recovered.iter().map(|number| disk.record.snapshot_name(*number)).collect();
+    (!names.is_empty()).then(|| {
+        format!("its copies have snapshots whose names are lost; they are named {}", names.join(", "))
+    })
 }
 
 fn outcome_of(disk: &Restored) -> &'static str {

@@ -177,7 +177,9 @@ impl Cluster {
         let listed: BTreeMap<ComponentId, Listed> = {
             let keeper = self.keeper();
             let listed = state.components.iter().filter(|(_, held)| of_node(held));
-            let listed = listed.map(|(id, held)| (*id, Listed { disk: held.disk, promised: held.promised }));
+            let listed = listed.map(|(id, held)| {
+                (*id, Listed { disk: held.disk, promised: held.promised, snapshots: Vec::new() })
+            });
             listed.filter(|(id, _)| !keeper.kept.contains_key(id)).collect()
         };
         let records = Disks::from([(id, disk.record.clone())]);

@@ -69,7 +69,7 @@ impl Cluster {
                 }
             }
             Scheduled::Delete { name, schedule } => {
-                if self.transition(id, |record| record.expire_snapshot(name)).await? {
+                if self.transition(id, |record| record.expire_snapshot(name, &self.clones())).await? {
                     let text = format!("snapshot {name} is deleted: its schedule is {schedule}");
                     self.log(id, Kind::SnapshotDeleted, text);
                 }

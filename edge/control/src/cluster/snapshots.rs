@@ -5,7 +5,7 @@ use super::change::{objection, restless, unknown};
 use crate::directory::shared::record::ClusterDisk;
 use crate::events::Kind;
 use crate::limits::{SIZE_POLL, SNAPSHOT_WAIT};
-use ::cluster::{Level, Objection, Transition};
+use ::cluster::{Clones, Level, Objection, Transition};
 use base::DiskId;
 use failure::{Code, Failure};
 use std::time::Instant;
@@ -19,8 +19,18 @@ impl Cluster {
     /// # Errors
     /// When the disk cannot have one, or its owner does not take it in time; it is not asked for any more then.
     pub async fn take_snapshot(&self, id: DiskId, name: &str) -> Result<(), Failure> {
+        self.take_snapshot_by(id, name, |disk| disk.record.ask_snapshot(name)).await
+    }
+
+    /// The same with the transition that asks for it.
+    pub(super) async fn take_snapshot_by(
+        &self,
+        id: DiskId,
+        name: &str,
+        ask: impl Fn(&ClusterDisk) -> Result<Transition, Objection>,
+    ) -> Result<(), Failure> {
         self.check_snapshot_level()?;
-        self.ask_snapshot(id, name).await?;
+        self.ask_snapshot(id, ask).await?;
         let until = Instant::now() + SNAPSHOT_WAIT;
         loop {
             let disk = self.changeable(id).await?;
@@ -70,12 +80,16 @@ impl Cluster {
     }
 
     /// Asks for a snapshot, once the one of a schedule is taken that is being taken.
-    async fn ask_snapshot(&self, id: DiskId, name: &str) -> Result<(), Failure> {
+    async fn ask_snapshot(
+        &self,
+        id: DiskId,
+        ask: impl Fn(&ClusterDisk) -> Result<Transition, Objection>,
+    ) -> Result<(), Failure> {
         let until = Instant::now() + SNAPSHOT_WAIT;
         loop {
             let is_scheduled = |disk: ClusterDisk| disk.record.snapshots.asked_for.is_some();
             if Instant::now() >= until || !is_scheduled(self.changeable(id).await?) {
-                return self.change_snapshots(id, |disk| disk.record.ask_snapshot(name)).await;
+                return self.change_snapshots(id, ask).await;
             }
             tokio::time::sleep(SIZE_POLL).await;
         }
@@ -111,12 +125,17 @@ impl Cluster {
     /// # Errors
     /// When there is none of that name.
     pub async fn delete_snapshot(&self, id: DiskId, name: &str) -> Result<(), Failure> {
-        self.change_snapshots(id, |disk| disk.record.delete_snapshot(name)).await?;
+        self.change_snapshots(id, |disk| disk.record.delete_snapshot(name, &self.clones())).await?;
         self.log(id, Kind::SnapshotDeleted, format!("snapshot {name} is deleted"));
         Ok(())
     }
 
-    async fn change_snapshots(
+    /// What disks are clones of, as far as this host has heard. The record of an origin counts those that were made since.
+    pub(super) fn clones(&self) -> Clones {
+        Clones::of(self.view().disks.values().filter_map(|disk| disk.record.origin))
+    }
+
+    pub(super) async fn change_snapshots(
         &self,
         id: DiskId,
         change: impl Fn(&ClusterDisk) -> Result<Transition, Objection>,

@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 /// How often a change is tried again that another one came before.
 const TRIES: usize = 20;
 
+/// The longest pause between two attempts, in units of [`TOGETHER_PAUSE`].
+const PAUSES_MAX: u32 = 3;
+
 /// The number of the snapshot that each disk is to have.
 type Numbers = BTreeMap<DiskId, u32>;
 
@@ -30,7 +33,7 @@ type Numbers = BTreeMap<DiskId, u32>;
 struct Ended {
     /// What is told if there is no other attempt.
     failure: Failure,
-    /// Whether another attempt may succeed: a disk group is being converted, or an owner has just begun.
+    /// Whether another attempt may succeed: a disk group is being converted, an owner has just begun, or one was too slow.
     is_worth_another: bool,
 }
 
@@ -47,6 +50,7 @@ impl Cluster {
     /// When one of them cannot have it now, or its owner does not hold changes back in time: nothing is left behind.
     pub async fn take_together(&self, ids: &[DiskId], name: &str) -> Result<(), Failure> {
         self.check_snapshot_level()?;
+        let began = Instant::now();
         for attempt in 1.. {
             self.await_owners(ids).await?;
             match self.attempt_together(ids, name).await {
@@ -55,11 +59,13 @@ impl Cluster {
                     ids.iter().for_each(|id| self.log(*id, Kind::SnapshotTaken, text.clone()));
                     return Ok(());
                 }
-                Err(ended) if ended.is_worth_another && attempt < TOGETHER_ATTEMPTS => {
-                    tracing::debug!("{}: tried again", ended.failure);
-                    tokio::time::sleep(TOGETHER_PAUSE).await;
-                }
-                Err(ended) => return Err(ended.failure),
+                Err(ended) => match pause_after(attempt, began.elapsed(), &ended) {
+                    Some(pause) => {
+                        tracing::debug!("{}: tried again", ended.failure);
+                        tokio::time::sleep(pause).await;
+                    }
+                    None => return Err(told(ended.failure, attempt)),
+                },
             }
         }
         unreachable!("attempts are counted")
@@ -209,16 +215,83 @@ impl Cluster {
     }
 }
 
-/// An attempt ended because a record is not as it was: its owner has let go, or somebody has called it off.
+/// An attempt ended because a record is not as it was: its owner has let go in this very moment, or somebody has called it off. Both are worth
+/// another attempt, but not where nobody knows what became of the transaction.
 fn gone(failure: Failure) -> Ended {
-    Ended { failure, is_worth_another: false }
+    let is_worth_another = failure.code == Code::Refused;
+    Ended { failure, is_worth_another }
+}
+
+/// The pause before the next attempt after one that has failed; none if there is to be no other. Each attempt may make guests wait for a second, so
+/// the pauses grow: guests get most of the time. What a further attempt takes at most has to be left of the time that somebody waits.
+fn pause_after(attempt: usize, elapsed: Duration, ended: &Ended) -> Option<Duration> {
+    let pause = TOGETHER_PAUSE * u32::try_from(attempt).unwrap_or(u32::MAX).min(PAUSES_MAX);
+    let is_time_left = elapsed + pause + TOGETHER_HOLD_WAIT + TOGETHER_MARK_WAIT <= SNAPSHOT_WAIT;
+    (ended.is_worth_another && attempt < TOGETHER_ATTEMPTS && is_time_left).then_some(pause)
+}
+
+/// What is told of the last attempt.
+fn told(failure: Failure, attempts: usize) -> Failure {
+    match attempts {
+        1 => failure,
+        _ => Failure { error: format!("{} ({attempts} attempts)", failure.error), ..failure },
+    }
 }
 
 /// An attempt ended since one of the disks does not have the snapshot.
 fn ended(disk: &str, why: Option<NotTaken>) -> Ended {
-    let is_worth_another = why == Some(NotTaken::Unready);
+    let is_worth_another = matches!(why, Some(NotTaken::Unready | NotTaken::NotHeld));
     let why = why.map_or_else(|| "it is not asked for any more".to_owned(), |why| why.to_string());
     let failure = Failure::refused(format!("disk {disk}: {why}; no disk has the snapshot"));
     let hint = "`drystone disk show` and `drystone health` say what the disk waits for; then try again";
     Ended { failure: failure.hint(hint), is_worth_another }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Attempts that all take as long as one can, as they are made until there is no other; and how long that takes.
+    fn all(why: Option<NotTaken>, each: Duration) -> (usize, Duration) {
+        let mut elapsed = Duration::ZERO;
+        for attempt in 1.. {
+            elapsed += each;
+            match pause_after(attempt, elapsed, &ended("web", why)) {
+                Some(pause) => elapsed += pause,
+                None => return (attempt, elapsed),
+            }
+        }
+        unreachable!("attempts end")
+    }
+
+    /// On a loaded machine 1 of 15 attempts found an owner that had to let go after 1 s, and that was what people were told.
+    #[test]
+    fn what_another_attempt_may_mend_is_tried_again_within_the_time_that_somebody_waits() {
+        for why in [NotTaken::NotHeld, NotTaken::Unready] {
+            assert_eq!(all(Some(why), SECOND), (5, 14 * SECOND), "{why}");
+            let (attempts, elapsed) = all(Some(why), TOGETHER_HOLD_WAIT + TOGETHER_MARK_WAIT);
+            assert!(attempts >= 3 && elapsed <= SNAPSHOT_WAIT, "{attempts} attempts in {elapsed:?}");
+            assert!(all(Some(why), SECOND / 100).0 <= TOGETHER_ATTEMPTS);
+        }
+        for why in [NotTaken::NoSpace, NotTaken::Refused, NotTaken::Layout] {
+            assert_eq!(all(Some(why), SECOND).0, 1, "{why}");
+        }
+        assert_eq!(all(None, SECOND).0, 1, "somebody has called it off");
+    }
+
+    #[test]
+    fn a_record_that_has_changed_is_worth_another_attempt_and_an_unknown_outcome_is_none() {
+        assert!(gone(Failure::refused("no snapshot of the disk is being taken")).is_worth_another);
+        assert!(!gone(unknown("web")).is_worth_another);
+        assert!(!gone(Failure::new(Code::NotFound, "it is deleted")).is_worth_another);
+    }
+
+    #[test]
+    fn people_are_told_how_often_it_was_tried() {
+        let failure = ended("web", Some(NotTaken::NotHeld)).failure;
+        assert!(!told(failure.clone(), 1).error.contains("attempt"));
+        assert!(told(failure, 4).error.ends_with("no disk has the snapshot (4 attempts)"));
+    }
 }

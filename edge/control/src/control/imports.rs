@@ -39,6 +39,7 @@ impl Control {
         if entry.state != State::Active {
             return Err(Failure::new(Code::Conflict, format!("disk {name} is being made or deleted")));
         }
+        self.cluster.expect_not_rolling_back(record.id)?;
         if record.read_only {
             return Err(Failure::refused(format!("disk {} may only be read", record.name))
                 .hint(format!("drystone disk set {} read-only off", record.name)));

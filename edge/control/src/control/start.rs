@@ -41,6 +41,7 @@ impl Control {
             changes: tokio::sync::Mutex::default(),
             locks: std::sync::Mutex::default(),
             imports: std::sync::Mutex::default(),
+            rollbacks: std::sync::Mutex::default(),
             left: tokio::sync::Notify::new(),
         });
         control.open_groups().await?;

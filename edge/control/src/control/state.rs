@@ -5,10 +5,13 @@ use crate::directory::HostStore;
 use crate::events::EventLog;
 use crate::http::doors::Doors;
 use crate::sampler::Sampler;
+use ::cluster::Snapshot;
 use base::DiskId;
 use engine::EngineHandle;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
 
 /// Everything that answers API requests.
 pub struct Control {
@@ -28,6 +31,8 @@ pub struct Control {
     pub(super) locks: Mutex<BTreeMap<DiskId, String>>,
     /// Imports that are under way.
     pub(super) imports: Mutex<BTreeMap<DiskId, Import>>,
+    /// The last rollback of each disk that was begun here.
+    pub(super) rollbacks: Mutex<BTreeMap<DiskId, Arc<RollbackTask>>>,
     /// Told when this host has left its cluster: its process ends then.
     pub(super) left: tokio::sync::Notify,
 }
@@ -47,4 +52,22 @@ pub(super) struct Import {
     /// What is imported, for people.
     pub(super) what: String,
     pub(super) locked: LockedDisk,
+}
+
+/// A rollback that this host carries out, or has.
+#[derive(Debug)]
+pub(super) struct RollbackTask {
+    pub(super) disk: DiskId,
+    /// The snapshot that the disk is rolled back to.
+    pub(super) to: Snapshot,
+    /// The one that was taken first.
+    pub(super) since: Snapshot,
+    /// The one that has what the disk held before, if it is kept.
+    pub(super) kept: Option<String>,
+    pub(super) began: Instant,
+    /// Bytes that are to be copied, once they are counted.
+    pub(super) total: OnceLock<u64>,
+    pub(super) copied: AtomicU64,
+    /// Why it failed, if it did, and when it ended.
+    pub(super) ended: OnceLock<(Option<String>, Instant)>,
 }

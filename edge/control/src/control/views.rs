@@ -142,6 +142,7 @@ impl Control {
             limit: gathered.limit(record.id),
             snapshots: gathered.snapshots(record.id),
             schedules: self.cluster.schedules(record.id),
+            rollback: self.rollback_view(record.id).await,
             row_checks: gathered.row_checks(record.id),
             reads_from: gathered.reads_from(record.id, record.policy.read_locality),
             warnings: Vec::new(),
@@ -290,6 +291,8 @@ fn summary(
         Some(_) if !not_whole.is_empty() => not_whole.clone(),
         _ => unavailable.clone().into_iter().chain(not_whole.clone()).chain(full).collect(),
     };
+    let rolling = gathered.disk(record.id).and_then(|disk| disk.record.expect_not_rolling_back().err());
+    let lines: Vec<String> = rolling.map(|why| why.to_string()).into_iter().chain(lines).collect();
     let trouble = (!lines.is_empty()).then(|| lines.join("; "));
     DiskSummary {
         name: record.name.clone(),

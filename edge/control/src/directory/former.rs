@@ -130,6 +130,7 @@ fn converted(former: FormerDisk, host: HostId) -> Result<ClusterDisk, String> {
         moving: None,
         surplus,
         follows: None,
+        rollback: None,
         snapshots: Default::default(),
         origin: None,
         clones: BTreeMap::new(),

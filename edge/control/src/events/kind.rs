@@ -27,6 +27,12 @@ pub enum Kind {
     DiskImporting,
     /// An import has ended, well or not.
     DiskImported,
+    /// A disk is being rolled back to a snapshot.
+    DiskRollingBack,
+    /// A disk is rolled back to a snapshot.
+    DiskRolledBack,
+    /// A rollback cannot go on. The disk may be half rolled back.
+    DiskRollbackFailed,
     /// The host owns a disk from now on.
     DiskServed,
     /// It owns it no more.
@@ -111,7 +117,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 51] = [
+    pub const ALL: [Kind; 54] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -123,6 +129,9 @@ impl Kind {
         Kind::DiskDeleted,
         Kind::DiskImporting,
         Kind::DiskImported,
+        Kind::DiskRollingBack,
+        Kind::DiskRolledBack,
+        Kind::DiskRollbackFailed,
         Kind::DiskServed,
         Kind::DiskReleased,
         Kind::DiskDiverged,
@@ -179,6 +188,9 @@ impl Kind {
             Kind::DiskDeleted => "disk.deleted",
             Kind::DiskImporting => "disk.importing",
             Kind::DiskImported => "disk.imported",
+            Kind::DiskRollingBack => "disk.rolling_back",
+            Kind::DiskRolledBack => "disk.rolled_back",
+            Kind::DiskRollbackFailed => "disk.rollback_failed",
             Kind::DiskServed => "disk.served",
             Kind::DiskReleased => "disk.released",
             Kind::DiskDiverged => "disk.diverged",
@@ -230,6 +242,7 @@ impl Kind {
                 | Kind::CopyRepaired
                 | Kind::RowsDisagreed
                 | Kind::ResyncFailed
+                | Kind::DiskRollbackFailed
                 | Kind::DirectoryAway
                 | Kind::HealthFound
         )

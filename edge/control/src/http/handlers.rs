@@ -16,8 +16,9 @@ use api::types::{
     FoundCluster, FoundedView, HealthView, HistogramsView, HostPassView, HostSampleView, HostSummary,
     HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence,
     MakeToken, NamedSilence, PersonView, PolicyView, RatesView, RebuildDirectory, RebuildView, RemoveOptions,
-    RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, SettingsView, SilenceView,
-    Since, SnapshotView, StartEstimate, SupportView, TokenView, TopView, VersionsView, WhatIf,
+    RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, RollBack, RollbackView,
+    SettingsView, SilenceView, Since, SnapshotView, StartEstimate, SupportView, TokenView, TopView,
+    VersionsView, WhatIf,
 };
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -459,6 +460,24 @@ pub async fn change_snapshot(
     Input(request): Input<ChangeSnapshot>,
 ) -> Answer<SnapshotView> {
     to_the_end(async move { control.change_snapshot(&name, &snapshot, &request).await }).await.map(Json)
+}
+
+/// Roll a disk back to a snapshot: begin to copy back what changed since, while no client has the disk; `confirm` must be the disk's name. Another
+/// snapshot is taken first. `GET /api/v1/disks/{name}/rollback` tells how far it is.
+#[utoipa::path(post, path = "/api/v1/disks/{name}/snapshots/{snapshot}/rollback", params(("name" = String, Path), ("snapshot" = String, Path)), request_body = RollBack, responses((status = 202, body = RollbackView), (status = "default", body = Failure)))]
+pub async fn roll_back(
+    State(control): Shared,
+    Path((name, snapshot)): Path<(String, String)>,
+    Input(request): Input<RollBack>,
+) -> Created<RollbackView> {
+    let begun = to_the_end(async move { control.roll_back(&name, &snapshot, request).await }).await?;
+    Ok((StatusCode::ACCEPTED, Json(begun)))
+}
+
+/// Show how far the rollback of a disk is, or how the last one ended that was begun at this host.
+#[utoipa::path(get, path = "/api/v1/disks/{name}/rollback", params(("name" = String, Path)), responses((status = 200, body = RollbackView), (status = "default", body = Failure)))]
+pub async fn rollback(State(control): Shared, Path(name): Path<String>) -> Answer<RollbackView> {
+    control.rollback(&name).await.map(Json)
 }
 
 /// Delete a snapshot of a disk; `confirm` must be its name. Its space is given back in the background.

@@ -108,6 +108,8 @@ fn snapshots() -> Vec<Route> {
         right("POST /api/v1/snapshots", ChangeDisk, routes!(handlers::create_snapshots)),
         right("GET /api/v1/disks/{name}/snapshots/{snapshot}", See, routes!(handlers::snapshot)),
         right("GET /api/v1/disks/{name}/snapshots/{snapshot}/changes", See, routes!(handlers::changes)),
+        right("POST /api/v1/disks/{name}/snapshots/{snapshot}/rollback", ChangeDisk, routes!(handlers::roll_back)),
+        right("GET /api/v1/disks/{name}/rollback", See, routes!(handlers::rollback)),
         right("PATCH /api/v1/disks/{name}/snapshots/{snapshot}", ChangeDisk, routes!(handlers::change_snapshot)),
         right("DELETE /api/v1/disks/{name}/snapshots/{snapshot}", ChangeDisk, routes!(handlers::delete_snapshot)),
     ]

@@ -306,3 +306,103 @@ fn what_an_interrupted_rebuild_left_goes_and_of_two_at_once_one_goes_on() {
     assert_eq!(three.sites[2].attach("web").read(0, 4096), Ok(vec![7; 4096]));
     three.make_disk("next");
 }
+
+/// A snapshot was taken, and the record that says so is gone with the host that knew it.
+#[test]
+fn a_snapshot_that_no_record_knows_is_found_on_the_devices_and_clones_are_counted_again() {
+    let mut three = three();
+    three.make_disk("web");
+    let mut client = three.sites[0].attach("web");
+    client.write(0, &[7; 8192]).expect("it writes");
+    drop(client);
+    let take = |three: &Three, name: &str| {
+        wait_for("the snapshot is taken", SECONDS, || {
+            let taken = three.sites[0].cli(&["disk", "snapshot", "create", "web", name]);
+            taken.status.success().then_some(())
+        });
+    };
+    take(&three, "first");
+    three.sites[0].ask(&["disk", "clone", "web@first", "copy", "--share"]);
+    let disk = three.sites[0].json(&["disk", "show", "web"]);
+    let holds = |name: &str| {
+        let components = disk["components"].as_array().cloned().unwrap_or_default();
+        components.iter().any(|one| one["host"] == name)
+    };
+    let names = ["a", "b", "c"];
+    let third = (0..3).find(|host| !holds(names[*host])).expect("two of three hold it");
+    let others: Vec<usize> = (0..3).filter(|host| *host != third).collect();
+    let copy = |three: &Three, host: usize| three.sites[host].path("d/directory-copy.redb");
+    let former = |three: &Three, host: usize| three.sites[host].path("former.redb");
+    (0..3).for_each(|host| three.stop(host));
+    for host in &others {
+        std::fs::copy(copy(&three, *host), former(&three, *host)).expect("its copy is there");
+    }
+    (0..3).for_each(|host| three.start(host));
+    wait_until_all_reach(&three.sites);
+    three.wait_for_disk("web");
+    let mut client = three.sites[third].attach("web");
+    client.write(4096, &[8; 4096]).expect("it writes as the next owner");
+    take(&three, "second");
+    client.write(0, &[9; 4096]).expect("it is written");
+    drop(client);
+    let listed = |three: &Three, host: usize| {
+        let listed = three.sites[host].json(&["disk", "snapshot", "list", "web"]);
+        listed.as_array().expect("a list").clone()
+    };
+    let number = listed(&three, 0)[1]["number"].as_u64().expect("a number");
+    (0..3).for_each(|host| three.stop(host));
+    three.wipe();
+    for host in &others {
+        std::fs::rename(former(&three, *host), copy(&three, *host)).expect("the former copy");
+        three.start(*host);
+    }
+    let asked = others[0];
+    three.wait_for_warning(asked, "does not hold the records of this cluster");
+    let (name, without) = (format!("recovered-{number}"), ["--without", names[third]]);
+    let options = ["cluster", "rebuild-directory", "--dry-run", "--accept", "web"];
+    let told = three.sites[asked].json(&[&options[..], &without].concat()).to_string();
+    assert!(told.contains(&format!("names are lost; they are named {name}")), "{told}");
+    let accepted: Vec<&str> = ["web", "copy"]
+        .into_iter()
+        .filter(|disk| {
+            let all = three.sites[asked].json(&[
+                "cluster",
+                "rebuild-directory",
+                "--dry-run",
+                without[0],
+                without[1],
+            ]);
+            let is_unproven = |one: &serde_json::Value| one["outcome"] == "unproven" && one["name"] == *disk;
+            all["disks"].as_array().is_some_and(|all| all.iter().any(is_unproven))
+        })
+        .flat_map(|disk| ["--accept", disk])
+        .collect();
+    let made = three.rebuild(asked, &[&without[..], &accepted].concat());
+    assert!(made.status.success(), "{}", said(&made));
+    for host in &others {
+        three.stop(*host);
+        three.start(*host);
+    }
+    three.start(third);
+    wait_until_all_reach(&three.sites);
+    three.wait_until_whole("web");
+    let found = listed(&three, asked);
+    let known: Vec<&str> = found.iter().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(known, ["first", name.as_str()]);
+    assert_eq!((&found[0]["clones"], &found[1]["clones"]), (&1.into(), &0.into()), "{found:?}");
+    assert_eq!((&found[0]["copies"], &found[1]["copies"]), (&2.into(), &2.into()), "{found:?}");
+    for site in &three.sites {
+        let mut second = site.attach(&format!("web@{name}"));
+        assert_eq!(second.read(0, 8192), Ok([[7; 4096], [8; 4096]].concat()));
+        assert_eq!(site.attach("web@first").read(0, 8192), Ok(vec![7; 8192]));
+        assert_eq!(site.attach("copy").read(0, 8192), Ok(vec![7; 8192]));
+    }
+    for words in [
+        &["disk", "snapshot", "delete", "web", "first", "--confirm", "first"][..],
+        &["disk", "delete", "web", "--confirm", "web"],
+    ] {
+        let refused = three.sites[third].cli(words);
+        assert!(!refused.status.success() && said(&refused).contains("clones"), "{}", said(&refused));
+    }
+    three.sites[third].ask(&["disk", "snapshot", "delete", "web", &name, "--confirm", &name]);
+}

@@ -12,6 +12,7 @@ const PATH_OF_ROOT: &str = "/usr/local/sbin:/usr/sbin:/sbin";
 const PACKAGES: &[(&str, &str)] = &[
     ("blockdev", "util-linux"),
     ("cmp", "diffutils"),
+    ("debugfs", "e2fsprogs"),
     ("diff", "diffutils"),
     ("curl", "curl"),
     ("fio", "fio"),

@@ -259,7 +259,9 @@ impl World {
     fn testimony(&self) -> Testimony {
         let of_host = |host: &super::host::Host| {
             let listed = self.listed(self.index_of(host.id));
-            let listed = listed.into_iter().map(|(id, (disk, promised))| (id, Listed { disk, promised }));
+            let listed = listed
+                .into_iter()
+                .map(|(id, (disk, promised))| (id, Listed { disk, promised, snapshots: Vec::new() }));
             (host.id.host, listed.collect())
         };
         let components: BTreeMap<HostId, _> = self.hosts.iter().map(of_host).collect();
@@ -325,6 +327,7 @@ fn disk_record(spec: node::DiskSpec, version: u64, roster: Roster) -> DiskRecord
         surplus: None,
         follows: None,
         snapshots: ::cluster::Snapshots { taken, ..Default::default() },
+        rollback: None,
         origin: None,
         clones: Default::default(),
         debts: Vec::new(),

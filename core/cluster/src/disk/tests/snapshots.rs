@@ -39,9 +39,12 @@ fn a_snapshot_has_the_name_that_was_asked_for_and_goes_by_it() {
     };
     assert_eq!(disk.snapshots.taken, [taken], "the number of the one that was cancelled is not given again");
     assert_eq!(no_snapshot(disk.ask_snapshot("tuesday")), NoSnapshot::Taken("tuesday".to_owned()));
-    assert_eq!(no_snapshot(disk.delete_snapshot("monday")), NoSnapshot::Unknown("monday".to_owned()));
+    assert_eq!(
+        no_snapshot(disk.delete_snapshot("monday", &Clones::default())),
+        NoSnapshot::Unknown("monday".to_owned())
+    );
     assert!(matches!(no_snapshot(disk.shrink(MIB)), NoSnapshot::Has(_)));
-    let deleted = disk.delete_snapshot("tuesday").expect("it is there").record;
+    let deleted = disk.delete_snapshot("tuesday", &Clones::default()).expect("it is there").record;
     assert!(deleted.snapshots.taken.is_empty() && deleted.roster.snapshots.to_sweep);
     deleted.shrink(MIB).expect("nothing is in the way any more");
 }

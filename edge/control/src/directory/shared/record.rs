@@ -12,6 +12,7 @@ mod host;
 mod keys;
 mod level;
 mod policy;
+mod rollback;
 mod settings;
 mod silences;
 mod snapshots;

@@ -99,6 +99,7 @@ fn disk() -> DiskRecord {
         surplus: None,
         follows: None,
         snapshots: Default::default(),
+        rollback: None,
         origin: None,
         clones: Default::default(),
         debts: vec![Debt { rule: "failures_to_tolerate", wanted: "2".into(), got: "1".into() }],

@@ -4,6 +4,7 @@ use super::super::super::record::{StoredRecord, from_hex, to_hex};
 use super::super::super::{DiskEntry, State};
 use super::super::{Change, Entry};
 use super::level::unread;
+use super::rollback::StoredRollback;
 use super::snapshots::{StoredSnapshots, lacks};
 use super::{DISKS, NAMES, parsed, read};
 use ::cluster::{Access, DiskRecord, DiskState, Growth, Incoming, Limit, Moving, Reason, StandIn};
@@ -59,6 +60,9 @@ struct StoredDisk {
     /// From level 4 on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     snapshots: Option<StoredSnapshots>,
+    /// From level 4 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rollback: Option<StoredRollback>,
     /// What it is a clone of, from level 4 on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<StoredOrigin>,
@@ -271,6 +275,7 @@ impl ClusterDisk {
             surplus: self.record.surplus,
             follows: self.record.follows.clone(),
             snapshots: StoredSnapshots::of(&self.record.roster.snapshots, &self.record.snapshots),
+            rollback: self.record.rollback.map(StoredRollback::from),
             origin: self.record.origin.map(StoredOrigin::from),
             clones: self.record.clones.iter().map(|(number, count)| (*number, *count)).collect(),
             debts: self.record.debts.iter().map(StoredDebt::from).collect(),
@@ -327,6 +332,7 @@ impl StoredDisk {
                 },
                 roster: replication::Roster { snapshots: numbers, ..self.roster.roster()? },
                 snapshots,
+                rollback: self.rollback.map(StoredRollback::rollback).transpose()?,
                 origin: self.origin.map(StoredOrigin::origin).transpose()?,
                 clones: self.clones.into_iter().collect(),
                 incoming: self

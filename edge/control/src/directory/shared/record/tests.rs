@@ -75,6 +75,7 @@ fn disk() -> ClusterDisk {
             surplus: None,
             follows: Some("gold".to_owned()),
             snapshots: ::cluster::Snapshots::default(),
+            rollback: None,
             origin: None,
             clones: BTreeMap::new(),
             debts: vec![debt],
@@ -372,5 +373,31 @@ fn a_disk_that_has_nothing_of_level_3_is_written_as_at_level_2() {
         let read = ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9));
         let read = read.expect("it makes sense").record;
         assert_eq!((read.policy, read.follows), (disk.record.policy, disk.record.follows.clone()));
+    }
+}
+
+#[test]
+fn a_disk_that_is_rolled_back_is_read_as_it_was_written() {
+    let mut disk = disk();
+    let plain = disk.change(8).expect("plain text").value.expect("it is set").to_string();
+    assert!(!plain.contains("rollback"), "as it was before there were any: {plain}");
+    for (number, name) in [(3, "monday"), (4, "before")] {
+        let one = ::cluster::Snapshot {
+            number,
+            name: name.to_owned(),
+            size: GIB,
+            taken_ns: 7,
+            schedule: None,
+            is_pinned: false,
+        };
+        disk.record.snapshots.taken.push(one);
+        disk.record.roster.snapshots.taken.push(number);
+        disk.record.roster.snapshots.last = number;
+    }
+    let claim = ::cluster::Claim { host: HostId(2), incarnation: 77 };
+    for (keeps, by) in [(true, Some(claim)), (false, None)] {
+        let rollback = ::cluster::Rollback { to: 3, since: 4, before: 4, keeps, is_shared: keeps, by };
+        disk.record.rollback = Some(rollback);
+        assert_eq!(ClusterDisk::read(&stored(disk.change(8).expect("plain text"), 9)), Ok(disk.clone()));
     }
 }
