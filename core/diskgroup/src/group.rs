@@ -292,7 +292,9 @@ impl Group {
                 self.submit(Work::Snapshot { change, number, is_late: true }, out);
             }
             Input::Backfill { op, component, backfill } => self.backfill(op, component, backfill, out),
-            Input::SyncBackfill { op, component } => self.sync_backfill(op, component, out),
+            Input::SyncBackfill { op, component, number } => {
+                self.sync_backfill(op, component, number, out);
+            }
             Input::Rollback { op, component, number, id, tag } => {
                 let origin = Origin::Guest(tag);
                 let change = Change { op, component: component.0, part: 0, layer: 0, block: 0, id, origin };

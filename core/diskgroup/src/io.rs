@@ -170,12 +170,15 @@ pub enum Input {
         /// Which, and what.
         backfill: Backfill,
     },
-    /// Answered once all that snapshots of a component were given so far is stable.
+    /// A late snapshot of a component was given all that it should see. Answered once that is stable. Until then nobody takes it for whole who finds it by
+    /// the component alone.
     SyncBackfill {
         /// Comes back with the answer.
         op: Op,
         /// Of which component.
         component: ComponentKey,
+        /// The snapshot.
+        number: u32,
     },
     /// Take a component back to its newest snapshot: all changes of it that were handed in since that was made are undone, no later one is. Answered when
     /// stable. The snapshot stays.

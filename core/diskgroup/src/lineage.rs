@@ -19,6 +19,8 @@ pub(crate) struct Snapshot {
     pub(crate) is_deleting: bool,
     /// Whether it was made later than others of greater numbers.
     pub(crate) is_late: bool,
+    /// Whether it was made late, and is not known to have all that it should see.
+    pub(crate) is_partial: bool,
 }
 
 /// A rollback to a snapshot.
@@ -112,8 +114,9 @@ impl Lineage {
             .collect();
         for number in unlisted.into_iter().collect::<BTreeSet<u32>>() {
             let (id, size) = (WriteId::default(), 0);
-            let (position, is_deleting, is_late) = (Some(0), true, false);
-            self.snapshots.push(Snapshot { number, position, id, size, is_deleting, is_late });
+            let (position, is_deleting) = (Some(0), true);
+            let (is_late, is_partial) = (false, false);
+            self.snapshots.push(Snapshot { number, position, id, size, is_deleting, is_late, is_partial });
         }
         self.snapshots.sort_unstable_by_key(|one| one.number);
     }
@@ -240,8 +243,7 @@ impl Lineage {
         self.snapshots.iter().rfind(older).map(|one| one.number)
     }
 
-    /// A snapshot is asked for, or its record is read. Where the list, which is newer, does not have it any more, the record of its deletion follows. What came
-    /// before it is kept apart from what came behind it all the same, for a rollback to it makes only that void.
+    /// A snapshot is asked for, of whose number nothing is there.
     pub(crate) fn add(&mut self, snapshot: Snapshot) {
         self.last_number = self.last_number.max(snapshot.number);
         if let Err(at) = self.snapshots.binary_search_by_key(&snapshot.number, |one| one.number) {
@@ -249,13 +251,24 @@ impl Lineage {
         }
     }
 
-    /// The record of a snapshot is stable at that position. In recovery, it may be that of a former one with this number, of which nothing was left when
-    /// the number came late again, or the record of that.
-    pub(crate) fn place(&mut self, number: u32, position: u64) {
-        let found = self.snapshots.iter_mut().find(|one| one.number == number);
-        let Some(one) = found.filter(|one| one.position.is_none_or(|known| known < position)) else { return };
-        (one.position, one.is_deleting) = (Some(position), false);
-        self.last_stable = self.last_stable.max(number);
+    /// The record of a snapshot is stable. In recovery, the list, which is newer, may not have it any more: then the record of its deletion follows, and what came
+    /// before it is kept apart from what came behind it all the same, for a rollback to it makes only that void. Or it is about a former snapshot with
+    /// this number, of which nothing was left when the number came late again.
+    pub(crate) fn place(&mut self, snapshot: Snapshot) {
+        self.add(snapshot);
+        self.last_stable = self.last_stable.max(snapshot.number);
+        let found = self.snapshots.iter_mut().find(|one| one.number == snapshot.number);
+        match found.filter(|one| one.position < snapshot.position) {
+            Some(one) if one.is_deleting => *one = snapshot,
+            Some(one) => one.position = snapshot.position,
+            None => {}
+        }
+    }
+
+    /// A late snapshot has all that it should see. False if there is none.
+    pub(crate) fn complete(&mut self, number: u32) -> bool {
+        let found = self.snapshots.iter_mut().find(|one| one.number == number && !one.is_deleting);
+        found.map(|one| one.is_partial = false).is_some()
     }
 
     /// A page with a part of the list was read. Pages come in any order.
@@ -270,6 +283,7 @@ impl Lineage {
             size: one.size,
             is_deleting: one.is_deleting,
             is_late: one.is_late,
+            is_partial: one.is_partial,
         }));
         self.snapshots.sort_unstable_by_key(|one| one.number);
     }
@@ -277,8 +291,8 @@ impl Lineage {
     /// The stable snapshots as a list has them.
     pub(crate) fn records(&self) -> Vec<SnapshotRecord> {
         let record = |one: &Snapshot| {
-            let Snapshot { number, position, id, size, is_deleting, is_late } = *one;
-            Some(SnapshotRecord { number, is_deleting, is_late, position: position?, id, size })
+            let Snapshot { number, position, id, size, is_deleting, is_late, is_partial } = *one;
+            Some(SnapshotRecord { number, is_deleting, is_late, is_partial, position: position?, id, size })
         };
         self.snapshots.iter().filter_map(record).collect()
     }
@@ -345,9 +359,9 @@ impl Lineage {
         }
     }
 
-    /// The snapshots that are not being deleted, with the bytes of blocks in their deltas.
+    /// The snapshots that are whole and not being deleted, with the bytes of blocks in their deltas.
     pub(crate) fn sizes(&self) -> Vec<(u32, u64)> {
-        let living = self.snapshots.iter().filter(|one| !one.is_deleting);
+        let living = self.snapshots.iter().filter(|one| !one.is_deleting && !one.is_partial);
         let bytes = |number: u32| self.sizes.get(&number).map_or(0, |entries| entries * BLOCK_SIZE);
         living.map(|one| (one.number, bytes(one.number))).collect()
     }

@@ -304,7 +304,7 @@ impl Components {
             | Request::Snapshot { component, epoch, .. }
             | Request::DropSnapshot { component, epoch, .. }
             | Request::LateSnapshot { component, epoch, .. }
-            | Request::SyncBackfill { component, epoch }
+            | Request::SyncBackfill { component, epoch, .. }
             | Request::Snapshots { component, epoch } => {
                 self.store_if_admitted((caller, token), component, epoch, store_of(&request), out);
             }
@@ -712,7 +712,7 @@ fn store_of(request: &Request) -> Store {
         Request::Snapshot { number, .. } => Store::Snapshot { number },
         Request::DropSnapshot { number, .. } => Store::DropSnapshot { number },
         Request::LateSnapshot { number, .. } => Store::LateSnapshot { number },
-        Request::SyncBackfill { .. } => Store::SyncBackfill,
+        Request::SyncBackfill { number, .. } => Store::SyncBackfill { number },
         Request::Snapshots { .. } => Store::Snapshots,
         Request::Promote { part, block, count, through, .. } => {
             let (layer, part) = layer::split(part);

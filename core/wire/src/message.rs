@@ -225,12 +225,14 @@ pub enum Request {
     },
     /// Give blocks to a late snapshot, or to the one before it. Refused as a snapshot if an older one would see them, too.
     Backfill(BackfillRequest),
-    /// Answered once all that snapshots of the component were given is stable.
+    /// A late snapshot was given all that it should see. Answered once that is stable.
     SyncBackfill {
         /// The component.
         component: ComponentId,
         /// The owner's epoch.
         epoch: u32,
+        /// The snapshot.
+        number: u32,
     },
     /// Tell the numbers of the component's snapshots.
     Snapshots {

@@ -136,7 +136,8 @@ impl Coded for Request {
             }
             Request::Snapshot { number, .. }
             | Request::DropSnapshot { number, .. }
-            | Request::LateSnapshot { number, .. } => check::snapshot(*number),
+            | Request::LateSnapshot { number, .. }
+            | Request::SyncBackfill { number, .. } => check::snapshot(*number),
             Request::Backfill(backfill) => check::backfill(backfill),
             Request::Promote { part, block, count, .. } => {
                 check::copied_part(*part)?;
@@ -160,7 +161,6 @@ impl Coded for Request {
             | Request::Changed { .. }
             | Request::Held { .. }
             | Request::Snapshots { .. }
-            | Request::SyncBackfill { .. }
             | Request::Delete { .. }
             | Request::Yield { .. }
             | Request::GuestGone { .. } => Ok(()),
@@ -356,7 +356,7 @@ impl Request {
         match *self {
             Request::Backfill(ref backfill) => encode_backfill(w, backfill),
             Request::LateSnapshot { component, epoch, number } => put_numbered(w, component, epoch, number),
-            Request::SyncBackfill { component, epoch } => put_numbered(w, component, epoch, 0),
+            Request::SyncBackfill { component, epoch, number } => put_numbered(w, component, epoch, number),
             Request::View { component, epoch, snapshot, part, block, count } => {
                 put_component(w, component, epoch);
                 w.u32(part);
@@ -473,13 +473,14 @@ fn decode_snapshots(kind: RequestKind, r: &mut Reader<'_>) -> Result<Request, Fl
             let (component, epoch) = take_component(r);
             Request::LateSnapshot { component, epoch, number: r.u32() }
         }
-        RequestKind::Snapshots | RequestKind::SyncBackfill => {
+        RequestKind::SyncBackfill => {
+            let (component, epoch) = take_component(r);
+            Request::SyncBackfill { component, epoch, number: r.u32() }
+        }
+        RequestKind::Snapshots => {
             let (component, epoch) = take_component(r);
             take_reserved(r, 4)?;
-            match kind {
-                RequestKind::Snapshots => Request::Snapshots { component, epoch },
-                _ => Request::SyncBackfill { component, epoch },
-            }
+            Request::Snapshots { component, epoch }
         }
         RequestKind::GuestView => guest(r, decode_guest_view)?,
         RequestKind::GuestCopyUp => guest(r, |r| {

@@ -241,14 +241,15 @@ pub enum Record {
         member: u8,
         /// Whose.
         component: ComponentId,
-        /// Its number, greater than that of any earlier one.
+        /// Its number, greater than that of any earlier one unless it comes late.
         number: u32,
         /// Its place among the component's changes.
         id: WriteId,
         /// Whose request it is.
         tag: RequestTag,
+        /// Whether the component did not have it taken, and is given what it sees (note 0051).
+        is_late: bool,
     },
-    /// A snapshot is not seen any more: what it alone needs is freed from now on.
     /// What came behind the newest snapshot of a component is void.
     Rollback {
         /// The member of the group.
@@ -264,7 +265,7 @@ pub enum Record {
         /// The log position of the batch with the snapshot's record.
         since: u64,
     },
-    /// A snapshot is gone.
+    /// A snapshot is not seen any more: what it alone needs is freed from now on.
     SnapshotGone {
         /// The member of the group that the component stands on.
         member: u8,
@@ -909,7 +910,15 @@ mod tests {
             Record::HoldDamaged { component, part: 4, layer: 9, location, block: 255, id, checksum: 8 },
             Record::Chunk { location, number: 7 },
             Record::PoolGone { location },
-            Record::Snapshot { member: 2, component, number: 9, id, tag: RequestTag(0x5afe) },
+            Record::Snapshot { member: 2, component, number: 9, id, tag: RequestTag(0x5afe), is_late: false },
+            Record::Snapshot {
+                member: 2,
+                component,
+                number: 8,
+                id: WriteId::default(),
+                tag: RequestTag::default(),
+                is_late: true,
+            },
             Record::SnapshotGone { member: 2, component, number: 9 },
             Record::Rollback { member: 2, component, number: 9, id, tag: RequestTag(0x5afe), since: 1 << 33 },
         ]

@@ -380,6 +380,8 @@ pub struct SnapshotRecord {
     pub is_deleting: bool,
     /// Whether it was made later than others of greater numbers, or may see what was written when one of these was the newest.
     pub is_late: bool,
+    /// Whether it was made late, and is not known to have all that it should see.
+    pub is_partial: bool,
     /// The log position of the batch with its record: what comes before it is in the snapshot.
     pub position: u64,
     /// The id of the change that made it.
@@ -410,7 +412,8 @@ impl SnapshotPage {
         w.u32(self.snapshots.len() as u32);
         for one in &self.snapshots {
             w.u32(one.number);
-            w.u8(u8::from(one.is_deleting) | u8::from(one.is_late) << 1);
+            let (is_late, is_partial) = (u8::from(one.is_late), u8::from(one.is_partial));
+            w.u8(u8::from(one.is_deleting) | is_late << 1 | is_partial << 2);
             w.slice(&[0; 3]);
             w.u64(one.position);
             write_id(w, one.id);
@@ -430,14 +433,14 @@ impl SnapshotPage {
         for _ in 0..count {
             let number = r.u32();
             let state = r.u8();
-            is_clear &= r.reserved(3) && state <= 3;
+            is_clear &= r.reserved(3) && state <= 7;
             let (position, id, size) = (r.u64(), read_id(&mut r), r.u64());
             let follows = snapshots.last().is_none_or(|last| last.number < number);
             if !follows || number == 0 || number > last_number {
                 return Err(FormatError::Damaged("a list of snapshots is out of order"));
             }
-            let (is_deleting, is_late) = (state & 1 > 0, state & 2 > 0);
-            snapshots.push(SnapshotRecord { number, is_deleting, is_late, position, id, size });
+            let (is_deleting, is_late, is_partial) = (state & 1 > 0, state & 2 > 0, state & 4 > 0);
+            snapshots.push(SnapshotRecord { number, is_deleting, is_late, is_partial, position, id, size });
         }
         r.finish()?;
         is_clear &= r.reserved(r.remaining());
@@ -504,6 +507,7 @@ mod tests {
             number,
             is_deleting: number.is_multiple_of(2),
             is_late: number.is_multiple_of(3),
+            is_partial: number.is_multiple_of(5),
             position: u64::MAX - u64::from(number),
             id: id(u64::from(number)),
             size: 1 << 20,

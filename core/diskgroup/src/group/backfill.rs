@@ -54,11 +54,25 @@ impl Group {
         });
     }
 
-    /// Answers once all that snapshots of a component were given so far is stable.
-    pub(super) fn sync_backfill(&mut self, op: Op, component: ComponentKey, out: &mut Vec<Output>) {
-        match self.check_component(component.0, 0) {
-            Ok(()) if self.rules.hold(Rule::SyncBackfill) => self.backfills.want_checkpoint(op),
-            result => out.push(Output::Done { op, result: result.map(|()| Completion::Done) }),
+    /// A late snapshot was given all that it should see. Answers once that is stable.
+    pub(super) fn sync_backfill(
+        &mut self,
+        op: Op,
+        component: ComponentKey,
+        number: u32,
+        out: &mut Vec<Output>,
+    ) {
+        let result = match self.check_component(component.0, 0) {
+            Ok(()) if self.components[component.0].lineage.complete(number) => Ok(Completion::Done),
+            Ok(()) => Err(GroupError::NoSnapshot),
+            Err(error) => Err(error),
+        };
+        if result.is_ok() {
+            self.update_list(component.0);
+        }
+        match result.is_ok() && self.rules.hold(Rule::SyncBackfill) {
+            true => self.backfills.want_checkpoint(op),
+            false => out.push(Output::Done { op, result }),
         }
     }
 

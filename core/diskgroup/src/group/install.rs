@@ -71,8 +71,8 @@ impl Group {
             Record::PageIntent { .. } => {}
             Record::Chunk { location, number } => self.install_chunk(*location, *number),
             Record::PoolGone { location } => self.disown(*location, batch_position),
-            Record::Snapshot { component, number, id, .. } => {
-                self.install_snapshot(*component, (*number, *id), batch_position);
+            Record::Snapshot { component, number, id, is_late, .. } => {
+                self.install_snapshot(*component, (*number, *id, *is_late), batch_position);
             }
             Record::Rollback { component, number, id, since, .. } => {
                 let rollback = Rollback { number: *number, id: *id, position: batch_position };

@@ -117,9 +117,10 @@ impl Group {
             Origin::Copy => RequestTag::default(),
         };
         let size = component.record.size;
-        let snapshot = Snapshot { number, position: None, id, size, is_deleting: false, is_late };
+        let (is_deleting, is_partial) = (false, is_late);
+        let snapshot = Snapshot { number, position: None, id, size, is_deleting, is_late, is_partial };
         self.components[key].lineage.add(snapshot);
-        let record = Record::Snapshot { member, component: component_id, number, id, tag };
+        let record = Record::Snapshot { member, component: component_id, number, id, tag, is_late };
         self.buffer.push(record, Some(op).filter(|_| !is_late), Buffers::new());
         if is_late {
             out.push(Output::Done { op, result: Err(GroupError::NotYet) });
@@ -149,16 +150,15 @@ impl Group {
     pub(super) fn install_snapshot(
         &mut self,
         component: ComponentId,
-        (number, id): (u32, WriteId),
+        (number, id, is_late): (u32, WriteId, bool),
         position: u64,
     ) {
         let Some(key) = self.components.key_of(component) else { return };
         let size = self.components[key].record.size;
-        let lineage = &mut self.components[key].lineage;
-        let (is_deleting, is_late) = (false, false);
-        let snapshot = Snapshot { number, position: None, id, size, is_deleting, is_late };
-        lineage.add(snapshot);
-        lineage.place(number, position);
+        let (is_deleting, is_partial) = (false, is_late);
+        let snapshot =
+            Snapshot { number, position: Some(position), id, size, is_deleting, is_late, is_partial };
+        self.components[key].lineage.place(snapshot);
         self.update_list(key);
     }
 

@@ -50,9 +50,9 @@ impl Stage {
         self.bench.done[&op.0].clone().map(drop)
     }
 
-    fn sync(&mut self) {
+    fn sync(&mut self, number: u32) {
         let (component, (op, _)) = (self.component, self.next());
-        self.bench.ask(Input::SyncBackfill { op, component });
+        self.bench.ask(Input::SyncBackfill { op, component, number });
         for _ in 0..20 {
             self.bench.settle(Vec::new());
         }
@@ -89,7 +89,13 @@ fn a_snapshot_that_comes_late_sees_what_it_is_given_and_the_others_what_they_saw
         }
     };
     check(&mut stage);
-    stage.sync();
+    let whole = |stage: &Stage| -> Vec<u32> {
+        let states = stage.bench.group.components().into_iter();
+        states.flat_map(|(_, state)| state.snapshots).map(|(number, _)| number).collect()
+    };
+    assert_eq!(whole(&stage), [1, 3], "nobody takes the second one for whole");
+    stage.sync(2);
+    assert_eq!(whole(&stage), [1, 2, 3]);
     let mut stage = stage.restart();
     check(&mut stage);
     stage.drain();
@@ -135,7 +141,9 @@ fn run(seed: u64, removed: Option<Rule>) -> Result<(), String> {
                 }
             }
             9 => {
-                stage.sync();
+                if let Some(number) = seen.keys().next_back() {
+                    stage.sync(*number);
+                }
                 stage = stage.restart_without(removed);
             }
             _ => {

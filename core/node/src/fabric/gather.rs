@@ -126,7 +126,7 @@ impl Gathers {
             Store::Read { .. } | Store::Allocation { .. } | Store::Changed { .. } => Vec::new(),
             Store::Checksums { .. } | Store::View { .. } => Vec::new(),
             Store::DropSnapshot { .. } | Store::Snapshots => Vec::new(),
-            Store::LateSnapshot { .. } | Store::Backfill(_) | Store::SyncBackfill => Vec::new(),
+            Store::LateSnapshot { .. } | Store::Backfill(_) | Store::SyncBackfill { .. } => Vec::new(),
             Store::Settle { .. } | Store::Forget { .. } => Vec::new(),
             Store::Promote { part, .. } => of_it.filter(|one| one == part).collect(),
             Store::Held { .. }

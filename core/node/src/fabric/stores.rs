@@ -189,8 +189,8 @@ impl Node {
                 let backfill = Backfill { number, part, block, count, data, checksums, as_seen_by };
                 self.ask(group, waiter, |op| Input::Backfill { op, component: key, backfill }, out);
             }
-            Store::SyncBackfill => {
-                self.ask(group, waiter, |op| Input::SyncBackfill { op, component: key }, out);
+            Store::SyncBackfill { number } => {
+                self.ask(group, waiter, |op| Input::SyncBackfill { op, component: key, number }, out);
             }
             Store::DropSnapshot { number } => {
                 self.ask(group, waiter, |op| Input::DropSnapshot { op, component: key, number }, out);

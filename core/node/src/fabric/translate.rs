@@ -184,7 +184,7 @@ pub(crate) fn part_of(store: &Store) -> Option<u32> {
         Store::Promote { part, .. } | Store::Checksums { part, .. } | Store::View { part, .. } => Some(*part),
         Store::Backfill(backfill) => Some(backfill.part),
         Store::Snapshot { .. } | Store::DropSnapshot { .. } | Store::Snapshots => None,
-        Store::LateSnapshot { .. } | Store::SyncBackfill => None,
+        Store::LateSnapshot { .. } | Store::SyncBackfill { .. } => None,
         Store::Held { .. } | Store::Changed { .. } | Store::Create(_) | Store::Update(_) | Store::Delete => {
             None
         }

@@ -147,8 +147,11 @@ pub enum Store {
     },
     /// Give blocks to a snapshot.
     Backfill(BackfillRequest),
-    /// Wait until all that snapshots were given is stable.
-    SyncBackfill,
+    /// A late snapshot has all that it should see; to be answered when that is stable.
+    SyncBackfill {
+        /// Its number.
+        number: u32,
+    },
     /// Tell the numbers of the snapshots.
     Snapshots,
     /// Make the component.

@@ -167,10 +167,10 @@ impl Owner {
         }
         let Some(one) = &mut self.snapshots.backfilling else { return };
         if one.surveys.is_none() && one.next_part >= PARTS_MAX && !one.wants_pace() {
-            let (at, component, epoch) = (one.at, one.component, self.epoch);
+            let (at, component, number, epoch) = (one.at, one.component, one.number, self.epoch);
             let is_awaited = self.settings.rules.hold(Rule::RecordStableBackfills);
             one.stage = if is_awaited { Stage::Syncing } else { Stage::Recording };
-            self.ask_for_backfill(at, BackfillStep::Sync, Request::SyncBackfill { component, epoch });
+            self.ask_for_backfill(at, BackfillStep::Sync, Request::SyncBackfill { component, epoch, number });
         }
     }
 

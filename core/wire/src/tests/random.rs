@@ -193,7 +193,7 @@ fn small_request() -> impl Strategy<Value = Request> {
             13 => Request::DropSnapshot { component, epoch, number: from_part.max(1) },
             14 => Request::Snapshots { component, epoch },
             15 => Request::LateSnapshot { component, epoch, number: from_part.max(1) },
-            16 => Request::SyncBackfill { component, epoch },
+            16 => Request::SyncBackfill { component, epoch, number: from_part.max(1) },
             7 => Request::Allocation {
                 component,
                 epoch,

@@ -177,7 +177,7 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
         ("late snapshot", Request::LateSnapshot { component, epoch, number: 0x0102_0304 }),
         ("backfill", Request::Backfill(backfill(pool, part, false))),
         ("backfill of holes", Request::Backfill(backfill(pool, part, true))),
-        ("backfill synchronization", Request::SyncBackfill { component, epoch }),
+        ("backfill synchronization", Request::SyncBackfill { component, epoch, number: 0x0102_0304 }),
         ("guest copy-up", guest(GuestRequest::CopyUp { offset: 1 << 40, len: 1 << 20 })),
     ]
 }

@@ -65,8 +65,9 @@ pub struct Summary {
     pub together: u64,
     /// The longest that changes waited for one, in nanoseconds.
     pub held_ns: u64,
-    /// Snapshots that components got which had lacked them, and the bytes that were given.
+    /// Snapshots that components got which had lacked them.
     pub backfilled: u64,
+    /// Bytes that were given for that.
     pub backfilled_bytes: u64,
     /// The longest that a guest's request took while faults came and went, in nanoseconds.
     pub longest_ns: u64,

@@ -13,9 +13,9 @@ impl Record {
                 location(w, 16, *at, 0, 0);
                 w.u32(*number);
             }
-            Record::Snapshot { member, component, number, id, tag } => {
+            Record::Snapshot { member, component, number, id, tag, is_late } => {
                 location(w, 17, ExtentLocation { member: *member, extent: *number }, 0, 0);
-                change(w, *component, 0, *id);
+                change(w, *component, u32::from(*is_late), *id);
                 w.u64(tag.0);
             }
             Record::Rollback { member, component, number, id, tag, since } => {
@@ -39,8 +39,8 @@ impl Record {
         match kind {
             16 => Record::Chunk { location, number: r.u32() },
             17 => {
-                let (component, _, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
-                Record::Snapshot { member, component, number, id, tag: RequestTag(r.u64()) }
+                let (component, is_late, id) = (ComponentId(r.u64()), r.u32() == 1, read_id(r));
+                Record::Snapshot { member, component, number, id, tag: RequestTag(r.u64()), is_late }
             }
             20 => {
                 let (component, _, id) = (ComponentId(r.u64()), r.u32(), read_id(r));
