@@ -84,6 +84,8 @@ pub(crate) struct Recovery {
     mends: Vec<(u64, Mend)>,
     /// Pages of which a checkpoint that did not end wrote the next version, and whose version that counts does not verify.
     damaged: Vec<(u8, u32)>,
+    /// Pages of chunks whose component no slot tells of: by device and page, with the component.
+    orphans: Vec<(u8, u32, ComponentId)>,
     /// By component and part: up to where in the log its map page contains all of it.
     maps: FxHashMap<(ComponentId, u32), u64>,
     /// Components that pages tell of, and that older records of the log know nothing of.
@@ -150,6 +152,17 @@ impl Recovery {
     /// Pages of which that is so.
     pub(crate) fn damaged(&self) -> &[(u8, u32)] {
         &self.damaged
+    }
+
+    /// No slot tells of the component of a page.
+    pub(crate) fn note_orphan(&mut self, member: u8, page: u32, component: ComponentId) {
+        self.orphans.push((member, page, component));
+    }
+
+    /// The log makes a component: its pages of which that is so.
+    pub(crate) fn take_orphans(&mut self, component: ComponentId) -> Vec<(u8, u32)> {
+        let own = self.orphans.extract_if(.., |(.., of)| *of == component);
+        own.map(|(member, page, _)| (member, page)).collect()
     }
 
     /// The map page of a part is found; it contains all that the log has of it before that position.

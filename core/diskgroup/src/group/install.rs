@@ -258,6 +258,9 @@ impl Group {
         if !is_change {
             let component = Component::new(record.clone(), (member, slot), Vec::new(), Stability::Stable);
             self.insert_component(component);
+            if matches!(self.phase, Phase::Opening(_)) {
+                self.adopt_orphans(record.id);
+            }
         }
     }
 

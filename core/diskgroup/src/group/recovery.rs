@@ -270,7 +270,12 @@ impl Group {
     }
 
     /// Takes over what a page of a chunk says of a mapped part, or of a component's snapshots.
-    fn recover_map_page(&mut self, index: u8, number: u32, content: PageContent) -> Result<(), &'static str> {
+    pub(super) fn recover_map_page(
+        &mut self,
+        index: u8,
+        number: u32,
+        content: PageContent,
+    ) -> Result<(), &'static str> {
         let (component, part) = match &content {
             PageContent::Map(map) => (map.component, map.part),
             PageContent::Delta(delta) => (delta.component, delta.part),
@@ -291,6 +296,7 @@ impl Group {
             if self.members[index].table.has_lost_slots() || self.recovery().has_suspect_slot(index, slots) {
                 self.members[index].lost_extents += 1;
                 self.members[index].table.keep(number, content_of(content));
+                self.recovery().note_orphan(index, number, component);
                 return Ok(());
             }
             return Err("a page belongs to a component that does not exist");

@@ -10,6 +10,7 @@ use crate::format::page::{Descriptor, PageContent};
 use crate::pools::Slot;
 use crate::rules::Rule;
 use crate::table::Content;
+use base::ComponentId;
 
 impl Group {
     /// All pages are read: the older copies of suspects count for now, but where they contradict other pages.
@@ -32,6 +33,26 @@ impl Group {
             self.members[index].table.mark_dirty(page);
         }
         Ok(())
+    }
+
+    /// In recovery: the log makes a component whose slot's page is damaged. Its other pages, which counted as lost, are its own again: they contain what the log says
+    /// of it, and a later start would find them beside others.
+    pub(super) fn adopt_orphans(&mut self, component: ComponentId) {
+        for (index, page) in self.recovery().take_orphans(component) {
+            let content = match self.members[index].table.content(page).map(|content| content.clone()) {
+                Some(Content::Map(map)) => PageContent::Map(map),
+                Some(Content::Delta(delta)) => PageContent::Delta(delta),
+                Some(Content::Snapshots(list)) => PageContent::Snapshots(list),
+                Some(Content::Empty | Content::Descriptors(_)) | None => continue,
+            };
+            if !self.contradicts(index, &content) {
+                let member = &mut self.members[index];
+                member.lost_extents -= 1;
+                member.table.forget(page);
+                let taken = self.recover_map_page(index, page, content);
+                debug_assert!(taken.is_ok(), "what contradicts nothing is taken over");
+            }
+        }
     }
 
     /// Whether a page of a chunk says what cannot be true beside the pages that were taken over.
