@@ -71,6 +71,16 @@ impl Group {
             Record::PageIntent { .. } => {}
             Record::Chunk { location, number } => self.install_chunk(*location, *number),
             Record::PoolGone { location } => self.disown(*location, batch_position),
+            Record::Snapshot { .. } | Record::Rollback { .. } | Record::SnapshotGone { .. } => {
+                self.install_of_snapshots(record, batch_position);
+            }
+            _ => self.install_held(record, batch_position, data_position),
+        }
+        self.remember_change(record, batch_position);
+    }
+
+    fn install_of_snapshots(&mut self, record: &Record, batch_position: u64) {
+        match record {
             Record::Snapshot { component, number, id, is_late, .. } => {
                 self.install_snapshot(*component, (*number, *id, *is_late), batch_position);
             }
@@ -81,9 +91,8 @@ impl Group {
             Record::SnapshotGone { component, number, .. } => {
                 self.install_snapshot_gone(*component, *number, batch_position);
             }
-            _ => self.install_held(record, batch_position, data_position),
+            _ => unreachable!("it has to do with snapshots"),
         }
-        self.remember_change(record, batch_position);
     }
 
     /// A part as a whole was freed.

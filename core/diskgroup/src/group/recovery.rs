@@ -29,8 +29,8 @@ use crate::requests::Purpose;
 use crate::rules::Rule;
 use crate::table::Content;
 use crate::unreadable::{BadBlocks, Ended, ReadRequest};
-use base::Buffer;
 use base::units::BLOCK_SIZE;
+use base::{Buffer, ComponentId};
 
 /// What stands in the place of a block that cannot be read: no page, no anchor and no header, nor a blank one.
 const UNREADABLE: [u8; BLOCK_SIZE as usize] = [0xff; BLOCK_SIZE as usize];
@@ -293,13 +293,7 @@ impl Group {
         }
         let Some(key) = self.components.key_of(component).filter(|key| self.components[*key].member == index)
         else {
-            if self.members[index].table.has_lost_slots() || self.recovery().has_suspect_slot(index, slots) {
-                self.members[index].lost_extents += 1;
-                self.members[index].table.keep(number, content_of(content));
-                self.recovery().note_orphan(index, number, component);
-                return Ok(());
-            }
-            return Err("a page belongs to a component that does not exist");
+            return self.keep_orphan((index, slots), number, component, content);
         };
         if part >= self.components[key].part_count() {
             return Err("a page belongs to a part that its component does not have");
@@ -345,6 +339,23 @@ impl Group {
         }
         member.table.keep(number, content_of(content));
         self.occupy_named(index, &entries)
+    }
+
+    /// No slot tells of the component of a page: it counts as lost, where that may be because the page of a slot is.
+    fn keep_orphan(
+        &mut self,
+        (index, slots): (u8, u32),
+        number: u32,
+        component: ComponentId,
+        content: PageContent,
+    ) -> Result<(), &'static str> {
+        if !self.members[index].table.has_lost_slots() && !self.recovery().has_suspect_slot(index, slots) {
+            return Err("a page belongs to a component that does not exist");
+        }
+        self.members[index].lost_extents += 1;
+        self.members[index].table.keep(number, content_of(content));
+        self.recovery().note_orphan(index, number, component);
+        Ok(())
     }
 
     /// The slots that a page names are used.

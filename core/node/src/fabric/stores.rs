@@ -7,6 +7,7 @@ use super::translate::{
 };
 use crate::interface::{FabricOutput, GroupKey, Output, Token};
 use crate::node::{Node, Waiter};
+use base::request::StatusOf;
 use base::units::BLOCKS_PER_EXTENT;
 use base::{ComponentId, Instant, RequestTag, WriteId};
 use diskgroup::format::page::ComponentRecord;
@@ -115,9 +116,7 @@ impl Node {
             }
             Store::Update(new) => self.store_update((op, group, key), &new, out),
             Store::Allocation { of, part, count } => {
-                let parts = self.group(group).map_or(0, |group| group.part_count(key));
-                let survey = Survey::new((op, group, key), of, (part, count), parts);
-                self.go_on_with_survey(survey, out);
+                self.begin_survey((op, group, key), of, (part, count), out);
             }
             Store::Held { from_part } => {
                 let group = self.groups[group.0 as usize].as_ref().expect("it is there");
@@ -140,6 +139,18 @@ impl Node {
             Store::Create(_) => unreachable!("a component is made where there is none"),
             store => self.store_of_snapshots((op, waiter), (group, key), store, out),
         }
+    }
+
+    fn begin_survey(
+        &mut self,
+        of_component: (StoreOp, GroupKey, ComponentKey),
+        of: StatusOf,
+        parts: (u32, u16),
+        out: &mut Vec<Output>,
+    ) {
+        let (_, group, key) = of_component;
+        let there = self.group(group).map_or(0, |group| group.part_count(key));
+        self.go_on_with_survey(Survey::new(of_component, of, parts, there), out);
     }
 
     /// What has to do with snapshots.

@@ -264,16 +264,7 @@ impl Cluster {
             Event::ResyncFailed { component, why } => {
                 format!("{} cannot be brought up to date: {why}", whose(*component))
             }
-            Event::SnapshotTaken { .. } | Event::SnapshotNotTaken { .. } => snapshot_text(event, record),
-            Event::Backfilled { component, number, copied_bytes, .. } => {
-                let name = snapshot_name(record, *number);
-                format!(
-                    "{} has snapshot {name}, too; {} copied",
-                    whose(*component),
-                    base::units::format_bytes(*copied_bytes)
-                )
-            }
-            event => blocks_text(event, whose),
+            event => other_text(event, record, whose),
         };
         self.events.disk(kind_of(event), &disk, text);
     }
@@ -390,6 +381,20 @@ pub(super) fn nodes_of(view: &View) -> Vec<(NodeId, SocketAddr)> {
     view.hosts.values().flat_map(|known| &known.host.record.nodes).filter_map(address).collect()
 }
 
+/// What is told of snapshots and of blocks.
+fn other_text(
+    event: &Event,
+    record: Option<&::cluster::DiskRecord>,
+    whose: impl Fn(ComponentId) -> String,
+) -> String {
+    match event {
+        Event::SnapshotTaken { .. } | Event::SnapshotNotTaken { .. } | Event::Backfilled { .. } => {
+            snapshot_text(event, record, whose)
+        }
+        event => blocks_text(event, whose),
+    }
+}
+
 /// What is told of blocks that were written again, and of rows that were compared.
 fn blocks_text(event: &Event, whose: impl Fn(ComponentId) -> String) -> String {
     match event {
@@ -422,9 +427,17 @@ fn snapshot_name(record: Option<&::cluster::DiskRecord>, number: u32) -> String 
     named.map_or_else(|| number.to_string(), |one| one.name.clone())
 }
 
-/// What is told of a snapshot that was to be taken.
-fn snapshot_text(event: &Event, record: Option<&::cluster::DiskRecord>) -> String {
+/// What is told of a snapshot that was to be taken, or that a copy got.
+fn snapshot_text(
+    event: &Event,
+    record: Option<&::cluster::DiskRecord>,
+    whose: impl Fn(ComponentId) -> String,
+) -> String {
     match event {
+        Event::Backfilled { component, number, copied_bytes, .. } => {
+            let (name, copied) = (snapshot_name(record, *number), base::units::format_bytes(*copied_bytes));
+            format!("{} has snapshot {name}, too; {copied} copied", whose(*component))
+        }
         Event::SnapshotTaken { number, held } => {
             let name = snapshot_name(record, *number);
             format!("snapshot {name} was taken; writes waited for {:.1} ms", held.as_secs_f64() * 1e3)
