@@ -743,7 +743,12 @@ fn a_component_never_becomes_smaller_and_tells_its_owner_what_it_has() {
         part: 8191,
         count: 2,
     });
-    assert!(matches!(beyond, Answer::Refused(Refusal::NoComponent)), "{beyond:?}");
+    let Answer::Allocation(beyond) = beyond else { panic!("{beyond:?}") };
+    assert_eq!(
+        (beyond.len(), beyond[0].len, beyond[0].is_set),
+        (1, 2 * MIB, false),
+        "nothing is behind the end"
+    );
     let other = bench.of_component(Request::Allocation {
         component,
         epoch: 2,

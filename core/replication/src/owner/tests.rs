@@ -54,6 +54,8 @@ struct Bench {
     silent: BTreeSet<NodeId>,
     /// Components whose devices are full.
     full: BTreeSet<ComponentId>,
+    /// Whether components take late snapshots: they have no room for them if not.
+    takes_late: bool,
     /// Components in a disk group that is being opened.
     busy: BTreeSet<ComponentId>,
     missing: BTreeSet<ComponentId>,
@@ -131,6 +133,7 @@ impl Bench {
             silent: BTreeSet::new(),
             missing: BTreeSet::new(),
             full: BTreeSet::new(),
+            takes_late: false,
             busy: BTreeSet::new(),
             late: Vec::new(),
             asked: BTreeMap::new(),
@@ -293,6 +296,14 @@ impl Bench {
                 self.snapshots.entry(*component).or_default().insert(*number);
                 (component, "snapshot", Answer::Done { congestion: 0 })
             }
+            // What came before it is still being destaged, when it is asked for the first time.
+            Request::LateSnapshot { component, number, .. } if self.takes_late => {
+                let is_there = !self.snapshots.entry(*component).or_default().insert(*number);
+                let there = Answer::Done { congestion: 0 };
+                (component, "late", if is_there { there } else { Answer::Refused(Refusal::Busy) })
+            }
+            Request::LateSnapshot { component, .. } => (component, "late", Answer::Refused(Refusal::NoSpace)),
+            Request::SyncBackfill { component, .. } => (component, "sync", Answer::Done { congestion: 0 }),
             Request::DropSnapshot { component, number, .. } => {
                 self.snapshots.entry(*component).or_default().remove(number);
                 (component, "drop snapshot", Answer::Done { congestion: 0 })

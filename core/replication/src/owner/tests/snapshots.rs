@@ -78,6 +78,22 @@ fn who_does_not_count_lacks_what_was_taken_meanwhile_and_is_not_asked_for_it() {
     }
     assert_eq!(bench.done, (1..9).map(|token| (Token(token), true)).collect::<Vec<_>>());
     assert_eq!((bench.count(3, "snapshot"), bench.count(3, "view")), (0, 0));
+    assert!(bench.count(3, "late") > 0, "it has no room for what it lacks");
+}
+
+/// Once it counts, it gets what it lacks; nobody reads that from it before the record says so.
+#[test]
+fn who_counts_again_gets_what_it_lacks() {
+    let mut members = pair();
+    members[1].lacks = crate::Numbers::through(1);
+    let mut bench = Bench::serving(members, None);
+    bench.takes_late = true;
+    bench.change_snapshots(|snapshots| (snapshots.last, snapshots.taken) = (1, vec![1]));
+    bench.wait(limits::LOOK_PERIOD);
+    bench.wait(limits::RETRY);
+    let lacks = |bench: &Bench| bench.owner.record().1.members[1].lacks.contains(1);
+    assert_eq!((bench.count(2, "late"), bench.count(2, "sync"), lacks(&bench)), (2, 1, false));
+    assert_eq!(bench.has(2), [1], "it is no remainder that is deleted");
 }
 
 #[test]
