@@ -56,6 +56,8 @@ struct Bench {
     full: BTreeSet<ComponentId>,
     /// Whether components take late snapshots: they have no room for them if not.
     takes_late: bool,
+    /// Whether what these were given is lost before it is stable.
+    fails_to_sync: bool,
     /// Components in a disk group that is being opened.
     busy: BTreeSet<ComponentId>,
     missing: BTreeSet<ComponentId>,
@@ -134,6 +136,7 @@ impl Bench {
             missing: BTreeSet::new(),
             full: BTreeSet::new(),
             takes_late: false,
+            fails_to_sync: false,
             busy: BTreeSet::new(),
             late: Vec::new(),
             asked: BTreeMap::new(),
@@ -303,6 +306,9 @@ impl Bench {
                 (component, "late", if is_there { there } else { Answer::Refused(Refusal::Busy) })
             }
             Request::LateSnapshot { component, .. } => (component, "late", Answer::Refused(Refusal::NoSpace)),
+            Request::SyncBackfill { component, .. } if self.fails_to_sync => {
+                (component, "sync", Answer::Refused(Refusal::DeviceLost))
+            }
             Request::SyncBackfill { component, .. } => (component, "sync", Answer::Done { congestion: 0 }),
             Request::DropSnapshot { component, number, .. } => {
                 self.snapshots.entry(*component).or_default().remove(number);

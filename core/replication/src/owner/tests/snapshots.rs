@@ -200,6 +200,22 @@ fn without_its_rule_a_view_is_read_from_who_lacks_it() {
     }
 }
 
+#[test]
+#[cfg(feature = "mutants")]
+fn without_its_rule_the_record_names_a_late_snapshot_that_is_not_stable() {
+    for (removed, is_named) in [(None, false), (Some(Rule::RecordStableBackfills), true)] {
+        let mut members = pair();
+        members[1].lacks = crate::Numbers::through(1);
+        let mut bench = Bench::serving(members, removed);
+        (bench.takes_late, bench.fails_to_sync) = (true, true);
+        bench.change_snapshots(|snapshots| (snapshots.last, snapshots.taken) = (1, vec![1]));
+        bench.wait(limits::LOOK_PERIOD);
+        bench.wait(limits::RETRY);
+        let lacks = bench.owner.record().1.members[1].lacks.contains(1);
+        assert_eq!((bench.count(2, "sync"), !lacks), (1, is_named), "{removed:?}");
+    }
+}
+
 /// Two disks that are to have a snapshot at one moment, each with an owner.
 struct Two {
     disks: [Bench; 2],
