@@ -38,6 +38,8 @@ pub(crate) struct Backfills {
     works: Slab<BackfillWork>,
     /// Whether one waits for what the log has of its part.
     pub(crate) wants_destaging: bool,
+    /// Whether one waits for frames that a checkpoint may free.
+    pub(crate) waits_for_frames: bool,
     /// The log is to be destaged up to that position.
     awaited_tail: u64,
     /// Those who wait for a checkpoint that begins from now on.

@@ -323,6 +323,18 @@ impl DeltaPage {
         true
     }
 
+    /// Takes the entry of a block out of the delta of a snapshot.
+    pub fn take_block(&mut self, snapshot: u32, block: u8) -> Option<Entry> {
+        let at = self.groups.iter().position(|group| group.snapshot == snapshot)?;
+        let entries = &mut self.groups[at].entries;
+        let found = entries.binary_search_by_key(&block, |(block, _)| *block).ok()?;
+        let (_, entry) = entries.remove(found);
+        if entries.is_empty() {
+            self.groups.remove(at);
+        }
+        Some(entry)
+    }
+
     /// Takes the delta of a snapshot out.
     pub fn take(&mut self, snapshot: u32) -> Vec<(u8, Entry)> {
         let at = self.groups.iter().position(|group| group.snapshot == snapshot);

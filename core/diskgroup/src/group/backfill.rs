@@ -8,7 +8,7 @@ use super::Group;
 use crate::backfill::{BackfillWork, Deltas, Stage};
 use crate::component::Component;
 use crate::destage::RestRun;
-use crate::format::map::{DeltaPage, Entry, Form, MapPage};
+use crate::format::map::{Entry, Form, MapPage};
 use crate::io::{Backfill, Completion, ComponentKey, GroupError, Op, Output};
 use crate::part_map::Placement;
 use crate::pools::Slot;
@@ -78,7 +78,7 @@ impl Group {
 
     /// Moves on what snapshots are given, as far as that waits for no device.
     pub(super) fn advance_backfills(&mut self, out: &mut Vec<Output>) {
-        self.backfills.wants_destaging = false;
+        (self.backfills.wants_destaging, self.backfills.waits_for_frames) = (false, false);
         for key in self.backfills.keys() {
             let work = self.backfills.get(key).expect("it is there");
             let stage = work.stage;
@@ -145,7 +145,7 @@ impl Group {
         let work = self.backfills.get(key).expect("it is there");
         let (index, wanted) = (work.member, work.asked.checksums.len());
         if !self.has_space_for(index, (wanted as u64, u64::from(PAGES)), 0) {
-            // A checkpoint may free some.
+            self.backfills.waits_for_frames = true; // A checkpoint may free some.
             if !self.scarcity.may_end() && !self.members[index].pools.wants_checkpoint() {
                 self.fail_backfill(key, GroupError::NoSpace, out);
             }
@@ -328,19 +328,5 @@ impl Group {
             *entry = entry.born(entry.born.max(number));
         }
         self.members[index].table.replace(page, Content::Map(Box::new(map)));
-    }
-}
-
-impl DeltaPage {
-    /// Takes the entry of a block out of the delta of a snapshot.
-    pub(crate) fn take_block(&mut self, snapshot: u32, block: u8) -> Option<Entry> {
-        let at = self.groups.iter().position(|group| group.snapshot == snapshot)?;
-        let entries = &mut self.groups[at].entries;
-        let found = entries.binary_search_by_key(&block, |(block, _)| *block).ok()?;
-        let (_, entry) = entries.remove(found);
-        if entries.is_empty() {
-            self.groups.remove(at);
-        }
-        Some(entry)
     }
 }

@@ -226,7 +226,8 @@ impl Group {
     /// Whether work waits for frames that a checkpoint would free, or a deletion for its pages to be empty on the device.
     pub(super) fn mapped_parts_want_checkpoint(&self) -> bool {
         let frees = || self.members.iter().any(|(_, member)| member.pools.wants_checkpoint());
-        self.deletion_checkpoint == DeletionCheckpoint::Wanted || (self.scarcity.is_felt() && frees())
+        let is_short = self.scarcity.is_felt() || self.backfills.waits_for_frames;
+        self.deletion_checkpoint == DeletionCheckpoint::Wanted || (is_short && frees())
     }
 
     /// Blocks of a mapped part, or of one that becomes mapped by this, are in their frames: its map page learns of them.

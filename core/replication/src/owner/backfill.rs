@@ -244,7 +244,9 @@ impl Owner {
             BackfillStep::View { part, block, of_target } => {
                 asked::data(answer).map(|data| self.viewed((part, block), of_target, data)).err()
             }
-            BackfillStep::Put { part, block } => asked::done(answer).map(|_| self.was_put(part, block)).err(),
+            BackfillStep::Put { part, block } => {
+                asked::done(answer).map(|_| self.put_next(part, block)).err()
+            }
             BackfillStep::Sync => asked::done(answer).map(|_| self.synced()).err(),
         };
         if let Some(failed) = failed {
@@ -339,10 +341,6 @@ impl Owner {
             }
             None => one.fillings.retain(|one| (one.range.part, one.range.block) != (part, block)),
         }
-    }
-
-    fn was_put(&mut self, part: u32, block: u16) {
-        self.put_next(part, block);
     }
 
     fn synced(&mut self) {

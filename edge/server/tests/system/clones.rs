@@ -2,16 +2,8 @@
 
 use super::cluster::{Cluster, assert_verified, verified_load};
 use super::host::{Shape, Site};
-use super::tools::{run, said, text, wait_for};
+use super::tools::{qemu_io, said, text, wait_for};
 use base::units::MIB;
-
-fn qemu_io(uri: &str, commands: &[&str]) {
-    let mut all = vec!["-f", "raw"];
-    all.extend(uri.contains('@').then_some("-r"));
-    commands.iter().for_each(|command| all.extend(["-c", *command]));
-    all.push(uri);
-    run("qemu-io", &all);
-}
 
 fn allocated(site: &Site, disk: &str) -> u64 {
     site.json(&["disk", "show", disk])["allocated_bytes"].as_u64().expect("a number")

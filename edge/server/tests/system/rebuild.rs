@@ -24,7 +24,49 @@ fn three() -> Three {
     Three { etcd, sites, servers }
 }
 
+/// Their names.
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
 impl Three {
+    /// The two hosts that hold disk `web` keep the copies of the directory that they have now. Gives the third one, and those.
+    fn keep_former_copies(&mut self) -> (usize, Vec<usize>) {
+        let disk = self.sites[0].json(&["disk", "show", "web"]);
+        let holds = |name: &str| {
+            let components = disk["components"].as_array().cloned().unwrap_or_default();
+            components.iter().any(|one| one["host"] == name)
+        };
+        let third = (0..3).find(|host| !holds(NAMES[*host])).expect("two of three hold it");
+        let others: Vec<usize> = (0..3).filter(|host| *host != third).collect();
+        (0..3).for_each(|host| self.stop(host));
+        for host in &others {
+            std::fs::copy(self.copy_at(*host), self.former_at(*host)).expect("its copy is there");
+        }
+        (0..3).for_each(|host| self.start(host));
+        wait_until_all_reach(&self.sites);
+        self.wait_for_disk("web");
+        (third, others)
+    }
+
+    /// etcd loses all that it had, and those hosts start with their former copies of the directory. Gives the one that is asked.
+    fn start_from_former_copies(&mut self, hosts: &[usize]) -> usize {
+        (0..3).for_each(|host| self.stop(host));
+        self.wipe();
+        for host in hosts {
+            std::fs::rename(self.former_at(*host), self.copy_at(*host)).expect("the former copy");
+            self.start(*host);
+        }
+        self.wait_for_warning(hosts[0], "does not hold the records of this cluster");
+        hosts[0]
+    }
+
+    fn copy_at(&self, host: usize) -> std::path::PathBuf {
+        self.sites[host].path("d/directory-copy.redb")
+    }
+
+    fn former_at(&self, host: usize) -> std::path::PathBuf {
+        self.sites[host].path("former.redb")
+    }
+
     /// etcd loses all that it had, and runs again.
     fn wipe(&mut self) {
         self.etcd.kill(0);
@@ -208,35 +250,12 @@ fn a_disk_that_was_owned_later_than_any_record_knows_waits_for_a_persons_word() 
         let mut client = three.sites[0].attach(name);
         client.write(0, &[7; 8192]).expect("it writes");
     }
-    let disk = three.sites[0].json(&["disk", "show", "web"]);
-    let holds = |name: &str| {
-        let components = disk["components"].as_array().cloned().unwrap_or_default();
-        components.iter().any(|one| one["host"] == name)
-    };
-    let names = ["a", "b", "c"];
-    let third = (0..3).find(|host| !holds(names[*host])).expect("two of three hold it");
-    let others: Vec<usize> = (0..3).filter(|host| *host != third).collect();
-    let copy = |three: &Three, host: usize| three.sites[host].path("d/directory-copy.redb");
-    let former = |three: &Three, host: usize| three.sites[host].path("former.redb");
-    (0..3).for_each(|host| three.stop(host));
-    for host in &others {
-        std::fs::copy(copy(&three, *host), former(&three, *host)).expect("its copy is there");
-    }
-    (0..3).for_each(|host| three.start(host));
-    wait_until_all_reach(&three.sites);
-    three.wait_for_disk("web");
+    let (third, others) = three.keep_former_copies();
     let mut client = three.sites[third].attach("web");
     client.write(4096, &[8; 4096]).expect("it writes as the next owner");
     drop(client);
-    (0..3).for_each(|host| three.stop(host));
-    three.wipe();
-    for host in &others {
-        std::fs::rename(former(&three, *host), copy(&three, *host)).expect("the former copy");
-        three.start(*host);
-    }
-    let asked = others[0];
-    three.wait_for_warning(asked, "does not hold the records of this cluster");
-    let without = ["--without", names[third]];
+    let asked = three.start_from_former_copies(&others);
+    let without = ["--without", NAMES[third]];
     let refused = three.rebuild(asked, &without);
     let told = said(&refused);
     assert_eq!(refused.status.code(), Some(3), "{told}");
@@ -256,7 +275,7 @@ fn a_disk_that_was_owned_later_than_any_record_knows_waits_for_a_persons_word() 
         proven["obstacles"][0].as_str().is_some_and(|why| why.contains("nothing stands against")),
         "{proven}"
     );
-    let made = three.rebuild(asked, &["--without", names[third], "--accept", "web"]);
+    let made = three.rebuild(asked, &["--without", NAMES[third], "--accept", "web"]);
     assert!(made.status.success() && said(&made).contains("with 2 disks"), "{}", said(&made));
     for host in &others {
         three.stop(*host);
@@ -323,23 +342,7 @@ fn a_snapshot_that_no_record_knows_is_found_on_the_devices_and_clones_are_counte
     };
     take(&three, "first");
     three.sites[0].ask(&["disk", "clone", "web@first", "copy", "--share"]);
-    let disk = three.sites[0].json(&["disk", "show", "web"]);
-    let holds = |name: &str| {
-        let components = disk["components"].as_array().cloned().unwrap_or_default();
-        components.iter().any(|one| one["host"] == name)
-    };
-    let names = ["a", "b", "c"];
-    let third = (0..3).find(|host| !holds(names[*host])).expect("two of three hold it");
-    let others: Vec<usize> = (0..3).filter(|host| *host != third).collect();
-    let copy = |three: &Three, host: usize| three.sites[host].path("d/directory-copy.redb");
-    let former = |three: &Three, host: usize| three.sites[host].path("former.redb");
-    (0..3).for_each(|host| three.stop(host));
-    for host in &others {
-        std::fs::copy(copy(&three, *host), former(&three, *host)).expect("its copy is there");
-    }
-    (0..3).for_each(|host| three.start(host));
-    wait_until_all_reach(&three.sites);
-    three.wait_for_disk("web");
+    let (third, others) = three.keep_former_copies();
     let mut client = three.sites[third].attach("web");
     client.write(4096, &[8; 4096]).expect("it writes as the next owner");
     take(&three, "second");
@@ -350,15 +353,8 @@ fn a_snapshot_that_no_record_knows_is_found_on_the_devices_and_clones_are_counte
         listed.as_array().expect("a list").clone()
     };
     let number = listed(&three, 0)[1]["number"].as_u64().expect("a number");
-    (0..3).for_each(|host| three.stop(host));
-    three.wipe();
-    for host in &others {
-        std::fs::rename(former(&three, *host), copy(&three, *host)).expect("the former copy");
-        three.start(*host);
-    }
-    let asked = others[0];
-    three.wait_for_warning(asked, "does not hold the records of this cluster");
-    let (name, without) = (format!("recovered-{number}"), ["--without", names[third]]);
+    let asked = three.start_from_former_copies(&others);
+    let (name, without) = (format!("recovered-{number}"), ["--without", NAMES[third]]);
     let options = ["cluster", "rebuild-directory", "--dry-run", "--accept", "web"];
     let told = three.sites[asked].json(&[&options[..], &without].concat()).to_string();
     assert!(told.contains(&format!("names are lost; they are named {name}")), "{told}");

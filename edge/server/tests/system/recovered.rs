@@ -1,16 +1,8 @@
 //! A host that stands alone and has lost its directory: its snapshots are found on the devices, and clones keep what they share.
 
 use super::host::{Shape, Site};
-use super::tools::{run, said, wait_for};
+use super::tools::{qemu_io, said, wait_for};
 use serde_json::Value;
-
-fn qemu_io(uri: &str, commands: &[&str]) {
-    let mut all = vec!["-f", "raw"];
-    all.extend(uri.contains('@').then_some("-r"));
-    commands.iter().for_each(|command| all.extend(["-c", *command]));
-    all.push(uri);
-    run("qemu-io", &all);
-}
 
 fn listed(site: &Site, disk: &str) -> Vec<Value> {
     site.json(&["disk", "snapshot", "list", disk]).as_array().expect("a list").clone()

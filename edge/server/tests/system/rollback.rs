@@ -3,20 +3,12 @@
 use super::cluster::{Cluster, SECONDS};
 use super::host::{Shape, Site};
 use super::nbd::Client;
-use super::tools::{run, said, wait_for};
+use super::tools::{qemu_io, said, wait_for};
 use serde_json::Value;
 use std::time::Duration;
 
 /// Bytes that are copied in a second: so few that there is a middle.
 const SLOW: &str = "bytes_limit=16MiB";
-
-fn qemu_io(uri: &str, commands: &[&str]) {
-    let mut all = vec!["-f", "raw"];
-    all.extend(uri.contains('@').then_some("-r"));
-    commands.iter().for_each(|command| all.extend(["-c", *command]));
-    all.push(uri);
-    run("qemu-io", &all);
-}
 
 /// What a snapshot `monday` holds, and what is written over it then.
 const MONDAY: [&str; 3] = ["write -P 1 0 48M", "write -P 2 60M 4M", "write -P 3 80M 16M"];

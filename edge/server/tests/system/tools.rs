@@ -83,6 +83,15 @@ pub fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> String {
     run_command(command(program).args(arguments))
 }
 
+/// Has qemu-io carry commands out on an export; that of a snapshot is only read.
+pub fn qemu_io(uri: &str, commands: &[&str]) {
+    let mut all = vec!["-f", "raw"];
+    all.extend(uri.contains('@').then_some("-r"));
+    commands.iter().for_each(|command| all.extend(["-c", *command]));
+    all.push(uri);
+    run("qemu-io", &all);
+}
+
 /// Runs a tool as root.
 pub fn run_as_root<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> String {
     run_command(root_command(program).args(arguments))
