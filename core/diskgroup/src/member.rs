@@ -2,7 +2,7 @@
 
 use crate::effort::Meter;
 use crate::format::map::Entry;
-use crate::format::page::{CHUNK, Descriptor, PAGES_PER_CHUNK};
+use crate::format::page::{CHUNK, DESCRIPTORS_PER_PAGE, Descriptor, PAGES_PER_CHUNK};
 use crate::format::superblock::{Geometry, Superblock};
 use crate::log::BatchStart;
 use crate::pools::{Frame, Pools, Slot};
@@ -12,6 +12,7 @@ use crate::table::{Content, Table};
 use crate::unreadable::FailedReads;
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, SECTOR_SIZE};
 use base::{ComponentId, DeviceId};
+use std::collections::BTreeSet;
 
 /// Who owns an extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,6 +25,11 @@ pub(crate) struct Owner {
 impl Owner {
     pub(crate) fn is_free(self) -> bool {
         self.component.0 == 0
+    }
+
+    /// The descriptor of its extent, if nobody knows what stands there.
+    fn of_unknown(self) -> Descriptor {
+        Descriptor { component: self.component, part: self.part, ..Descriptor::LOST }
     }
 
     /// Whether the extent holds pages of the table.
@@ -70,6 +76,8 @@ pub(crate) struct Member {
     /// The extents in which mapped parts have their blocks.
     pub(crate) pools: Pools,
     pub(crate) table: Table,
+    /// Extents of which nobody knows what the part has in them to which they belong, until their descriptors say so.
+    doubted: BTreeSet<u32>,
     /// The chunk that is being made.
     pub(crate) chunk: Option<ChunkMaking>,
     /// Extents of which nobody knows what they hold, since the page that told was damaged. While there are any, a part
@@ -108,6 +116,7 @@ impl Member {
             space: Space::new(extents),
             pools: Pools::default(),
             table: Table::new(&geometry),
+            doubted: BTreeSet::new(),
             chunk: None,
             lost_extents: 0,
             lost_pages: 0,
@@ -187,14 +196,38 @@ impl Member {
     pub(crate) fn keep_unreadable(&mut self, page: u32) {
         let first = self.table.first_extent(page);
         let descriptor = |extent: u32| match self.owners.get(extent as usize) {
-            Some(owner) if !owner.is_free() => {
-                Descriptor { component: owner.component, part: owner.part, ..Descriptor::LOST }
-            }
+            Some(owner) if !owner.is_free() => owner.of_unknown(),
             Some(_) | None => Descriptor::FREE,
         };
         let descriptors = Box::new([descriptor(first), descriptor(first + 1), descriptor(first + 2)]);
         self.table.keep(page, Content::Descriptors(descriptors));
         self.table.mark_dirty(page);
+    }
+
+    /// What stands in an extent is not known, but whose it is. Its descriptor says that from now on, or as soon as its page is read.
+    pub(crate) fn doubt(&mut self, extent: u32) {
+        let (page, _) = self.table.page_of(extent);
+        // A page that was never written tells of no extent that was ever anybody's.
+        if self.table.version(page) > 0 {
+            self.doubted.insert(extent);
+            self.settle_doubts(page);
+        }
+    }
+
+    /// If a page of descriptors is in memory, those of it that are doubted say so.
+    pub(crate) fn settle_doubts(&mut self, page: u32) {
+        if self.doubted.is_empty() || page >= self.table.fixed_count() || !self.table.is_in_memory(page) {
+            return;
+        }
+        let first = self.table.first_extent(page);
+        for extent in self.doubted.extract_if(first..first + DESCRIPTORS_PER_PAGE as u32, |_| true) {
+            let owner = self.owners[extent as usize];
+            // Freed since: the log says so, and its descriptor is cleared by that.
+            if !owner.is_free() {
+                self.table.mark_dirty(page);
+                *self.table.descriptor(extent).expect("its page is in memory") = owner.of_unknown();
+            }
+        }
     }
 
     /// Where a block of an extent stands, as a location of index `own`.

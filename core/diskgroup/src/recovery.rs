@@ -7,6 +7,7 @@ use crate::log::BatchStart;
 use crate::unreadable::BadBlocks;
 use base::ComponentId;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// A batch whose header verifies.
@@ -94,6 +95,8 @@ pub(crate) struct Recovery {
     made: FxHashSet<(u8, u32)>,
     /// Components that the log says to be gone, each with the position of that record.
     gone: FxHashMap<ComponentId, u64>,
+    /// Extents (member, extent) that the log gives to parts, and that belonged to nobody before.
+    claims: BTreeSet<(u8, u32)>,
     /// Versions of pages (member, page, version) that the log says were about to be written.
     intents: FxHashSet<(u8, u32, u64)>,
 }
@@ -199,6 +202,16 @@ impl Recovery {
     /// A record at that position of the log says that a component is gone.
     pub(crate) fn note_gone(&mut self, component: ComponentId, position: u64) {
         self.gone.insert(component, position);
+    }
+
+    /// A record of the log gives an extent to a part that belonged to nobody.
+    pub(crate) fn note_claim(&mut self, member: u8, extent: u32) {
+        self.claims.insert((member, extent));
+    }
+
+    /// The extents of a device of which that is so.
+    pub(crate) fn claims(&self, member: u8) -> impl Iterator<Item = u32> {
+        self.claims.range((member, 0)..=(member, u32::MAX)).map(|(_, extent)| *extent)
     }
 
     /// Where the log says that a component is gone, if it does.

@@ -90,6 +90,8 @@ pub enum Rule {
     WriteAsItWas,
     /// A page that is lost, and of which nobody knows what it told, is known as lost to later starts, too (note 0044).
     KeepLostPages,
+    /// Where pages are lost, what a part has in an extent that only the log gives to it is not known (note 0044).
+    DoubtClaims,
     /// A part is taken back before anything is destaged to it that came behind the rollback (note 0044).
     RollBackFirst,
     /// A part that was taken back is not again after a crash (note 0044).
@@ -114,7 +116,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 53] = [
+    pub const ALL: [Rule; 54] = [
         Rule::AcknowledgeOnlyStable,
         Rule::FreeLogAfterDescriptors,
         Rule::FlushBeforePages,
@@ -160,6 +162,7 @@ impl Rule {
         Rule::WriteAsItWas,
         Rule::KeepSegments,
         Rule::KeepLostPages,
+        Rule::DoubtClaims,
         Rule::RollBackFirst,
         Rule::RollBackOnce,
         Rule::KeepSharedFrames,

@@ -223,7 +223,13 @@ impl Group {
         if !location.is_placed() {
             return;
         }
-        self.members[location.member].owners[location.extent as usize] = Owner { component, part };
+        let owner = &mut self.members[location.member].owners[location.extent as usize];
+        let former = std::mem::replace(owner, Owner { component, part });
+        if let Phase::Opening(recovery) = &mut self.phase
+            && former.is_free()
+        {
+            recovery.note_claim(location.member, location.extent);
+        }
     }
 
     fn disown(&mut self, location: ExtentLocation, position: u64) {

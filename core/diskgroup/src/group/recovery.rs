@@ -755,6 +755,7 @@ impl Group {
             let lineage = &self.components[key].lineage;
             self.index.settle_in_place(key, owner.part, |born| lineage.keeper(born).is_none());
         }
+        self.doubt_claims(index, recovery);
         Ok(())
     }
 }

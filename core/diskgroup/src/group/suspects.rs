@@ -5,9 +5,11 @@
 //! after this one must know, too, that it may have told of any part.
 
 use super::Group;
+use crate::format::batch::ExtentLocation;
 use crate::format::map::{DeltaPage, Entry, MapPage};
 use crate::format::page::{Descriptor, PageContent};
 use crate::pools::Slot;
+use crate::recovery::Recovery;
 use crate::rules::Rule;
 use crate::table::Content;
 use base::ComponentId;
@@ -80,6 +82,24 @@ impl Group {
     fn slots_of(&self, index: u8, entries: &[Entry]) -> Vec<Slot> {
         let member = &self.members[index];
         entries.iter().filter_map(|entry| member.slot_of(*entry)).collect()
+    }
+
+    /// The log gives an extent to a part, and the extent's descriptor says that it is free. Usually the part is new. But a page that is lost may have told that
+    /// the part is mapped since, and that its blocks stand in this extent or elsewhere: so what the log does not have of it is not known.
+    pub(super) fn doubt_claims(&mut self, index: u8, recovery: &Recovery) {
+        if self.members[index].lost_extents == 0 || !self.rules.hold(Rule::DoubtClaims) {
+            return;
+        }
+        for extent in recovery.claims(index) {
+            let dirty = self.index.at(ExtentLocation { member: index, extent });
+            // All that came behind a record that freed it, or wrote it as a whole, stands in the log.
+            let is_told = dirty.is_some_and(|dirty| dirty.is_reset() || dirty.direct().is_some());
+            let owner = self.members[index].owners[extent as usize];
+            let is_part = self.components.key_of(owner.component).is_some();
+            if is_part && !is_told {
+                self.members[index].doubt(extent);
+            }
+        }
     }
 
     /// What a page of a chunk told is not known, nor of which part: what its older copy says, if that was taken to count, does not.

@@ -58,6 +58,7 @@ impl Group {
                         && !matches!(content, PageContent::Component(_)) =>
                 {
                     state.table.keep(page, content_of(content));
+                    state.settle_doubts(page);
                 }
                 Copy::Valid(_) | Copy::Blank | Copy::Invalid(_) => {
                     self.keep_unreadable(member, page);

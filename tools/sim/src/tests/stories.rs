@@ -187,6 +187,11 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
 fn seeds_of_one_host_with_damage_or_compression_that_once_failed_pass() {
     let stories = [
         (
+            700116,
+            "renewals busy snapshots restless compression",
+            "a part's map page was lost, and the extent that it had left, which the log still named, was taken for a new one: holes were read where data had been",
+        ),
+        (
             100491,
             "bad-sectors bad-pages snapshots rollbacks restless compression",
             "a rollback went to the log behind the deletion of its snapshot: what was destaged between the two was not kept for it",
