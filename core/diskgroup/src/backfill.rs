@@ -141,6 +141,25 @@ impl Deltas {
         within.any(|group| group.entries.binary_search_by_key(&block, |(block, _)| *block).is_ok())
     }
 
+    /// The snapshot in whose delta one finds a block, with the entry there; `None` if it sees what the live disk does. Of a delta that has two, which is so
+    /// where a page was lost, nobody knows ([`Entry::LOST_PAGE`]).
+    pub(crate) fn seen_by(&self, snapshot: u32, block: u8) -> Option<(u32, Entry)> {
+        let all = self
+            .pages
+            .iter()
+            .flat_map(|(_, page)| page.groups.iter().map(move |group| (page, group.snapshot)));
+        let newer = all.filter(|(_, number)| *number >= snapshot);
+        let found: Vec<(u32, Entry)> =
+            newer.filter_map(|(page, number)| Some((number, page.find(number, block)?))).collect();
+        let least = found.iter().map(|(number, _)| *number).min()?;
+        let mut of_least = found.into_iter().filter(|(number, _)| *number == least);
+        let first = of_least.next();
+        match of_least.next() {
+            Some(_) => Some((least, Entry::LOST_PAGE)),
+            None => first,
+        }
+    }
+
     /// Takes the entry of a block out of the delta of a snapshot.
     pub(crate) fn take(&mut self, snapshot: u32, block: u8) -> Option<Entry> {
         self.pages.iter_mut().find_map(|(_, page)| page.take_block(snapshot, block))

@@ -29,6 +29,7 @@ mod install;
 mod lifecycle;
 mod mapping;
 mod membership;
+mod mend;
 mod plain;
 mod read;
 mod recovery;

@@ -162,6 +162,7 @@ pub enum Input {
     },
     /// Give blocks of one part to a snapshot: it sees these from now on, and nothing else changes. Answered before it is stable
     /// ([`Input::SyncBackfill`]), with [`GroupError::SnapshotRefused`] if an older snapshot would see them, too: that must be given what it sees first.
+    /// Blocks that are to mend others, and are not what these were, are refused as [`GroupError::Damaged`].
     Backfill {
         /// Comes back with the answer.
         op: Op,
@@ -286,10 +287,10 @@ pub enum Input {
     },
 }
 
-/// Blocks of one part that a snapshot is given after it was made.
+/// Blocks of one part that a snapshot is given after it was made, or that mend what it sees.
 #[derive(Debug)]
 pub struct Backfill {
-    /// The snapshot.
+    /// The snapshot; to mend also 0, the live disk.
     pub number: u32,
     /// Which MiB of the component.
     pub part: u32,
@@ -301,9 +302,33 @@ pub struct Backfill {
     pub data: Buffers,
     /// CRC-32C of each block as computed where the data was read, to be compared; empty if nobody did.
     pub checksums: SmallVec<[u32; 2]>,
-    /// Set if it is what the snapshot sees already, so that it has it for itself: the newer snapshot that was seen to see it. Blocks of which this one, or one
-    /// between the two, has something of its own are passed over.
-    pub as_seen_by: Option<u32>,
+    /// What for.
+    pub giving: Giving,
+}
+
+/// What blocks are given to a snapshot for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Giving {
+    /// It sees them from now on.
+    New,
+    /// It sees them already, and is to have them for itself. Blocks of which this snapshot, or one between the two, has something of its own are passed over.
+    AsSeenBy {
+        /// The newer snapshot that was seen to see them.
+        newer: u32,
+    },
+    /// They are what it should see: what stands there is damaged. Whoever sees the same sees it mended, too.
+    Mend,
+}
+
+/// A block that was found damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DamagedBlock {
+    /// Which MiB of the component.
+    pub part: u32,
+    /// Which block of that.
+    pub block: u16,
+    /// The number of a snapshot that sees it, if the live disk does not; else 0.
+    pub snapshot: u32,
 }
 
 /// What a group wants done.

@@ -57,8 +57,8 @@ pub use format::batch::{Origin, WindowEntry};
 pub use group::{Group, Settings};
 pub use held::{HeldBlocks, LayerRange, ROW_LAYER, ROW_LAYER_FIRST};
 pub use io::{
-    Backfill, Completion, ComponentKey, Event, GroupError, Input, Io, IoFailure, LayerRanges, Op, OpenError,
-    Output, Versions,
+    Backfill, Completion, ComponentKey, DamagedBlock, Event, Giving, GroupError, Input, Io, IoFailure,
+    LayerRanges, Op, OpenError, Output, Versions,
 };
 pub use leaving::{Lost, RemoveRefusal};
 pub use rules::Rule;

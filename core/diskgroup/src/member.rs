@@ -4,6 +4,7 @@ use crate::effort::Meter;
 use crate::format::map::Entry;
 use crate::format::page::{CHUNK, DESCRIPTORS_PER_PAGE, Descriptor, PAGES_PER_CHUNK};
 use crate::format::superblock::{Geometry, Superblock};
+use crate::io::DamagedBlock;
 use crate::log::BatchStart;
 use crate::pools::{Frame, Pools, Slot};
 use crate::read::{BlockLocation, UNITS_PER_BLOCK};
@@ -96,6 +97,8 @@ pub(crate) struct Member {
     pub(crate) meter: Meter,
     /// By component, part, block and snapshot (0: the live disk).
     pub(crate) damaged_named: Vec<(ComponentId, u32, u16, u32)>,
+    /// What was found, or found again, since whoever mends damage was told.
+    pub(crate) damaged_untold: BTreeSet<(ComponentId, DamagedBlock)>,
 }
 
 impl Member {
@@ -126,6 +129,7 @@ impl Member {
             failed_reads: FailedReads::default(),
             meter: Meter::default(),
             damaged_named: Vec::new(),
+            damaged_untold: BTreeSet::new(),
         }
     }
 

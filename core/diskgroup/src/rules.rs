@@ -92,6 +92,8 @@ pub enum Rule {
     KeepLostPages,
     /// Where pages are lost, what a part has in an extent that only the log gives to it is not known (note 0044).
     DoubtClaims,
+    /// What mends a damaged block has the checksum that the map tells of that, if it tells one (note 0052).
+    MendWithTheSame,
     /// A part is taken back before anything is destaged to it that came behind the rollback (note 0044).
     RollBackFirst,
     /// A part that was taken back is not again after a crash (note 0044).
@@ -116,7 +118,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 54] = [
+    pub const ALL: [Rule; 55] = [
         Rule::AcknowledgeOnlyStable,
         Rule::FreeLogAfterDescriptors,
         Rule::FlushBeforePages,
@@ -163,6 +165,7 @@ impl Rule {
         Rule::KeepSegments,
         Rule::KeepLostPages,
         Rule::DoubtClaims,
+        Rule::MendWithTheSame,
         Rule::RollBackFirst,
         Rule::RollBackOnce,
         Rule::KeepSharedFrames,

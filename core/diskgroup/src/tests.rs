@@ -7,6 +7,7 @@ mod computing;
 mod headers;
 mod holding;
 mod mapped;
+mod mending;
 
 use crate::format::anchor::{Anchor, anchor_offset};
 use crate::format::batch::Origin;

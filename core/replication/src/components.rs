@@ -305,12 +305,17 @@ impl Components {
             | Request::DropSnapshot { component, epoch, .. }
             | Request::LateSnapshot { component, epoch, .. }
             | Request::SyncBackfill { component, epoch, .. }
+            | Request::Damage { component, epoch }
             | Request::Snapshots { component, epoch } => {
                 self.store_if_admitted((caller, token), component, epoch, store_of(&request), out);
             }
             Request::Backfill(backfill) => {
                 let (component, epoch) = (backfill.component, backfill.epoch);
                 self.store_if_admitted((caller, token), component, epoch, Store::Backfill(backfill), out);
+            }
+            Request::Mend(mend) => {
+                let (component, epoch) = (mend.component, mend.epoch);
+                self.store_if_admitted((caller, token), component, epoch, Store::Mend(mend), out);
             }
             Request::Create(new) => self.store(caller, purpose, new.id, Store::Create(new), out),
             Request::Update(new) => self.store(caller, purpose, new.id, Store::Update(new), out),
@@ -714,6 +719,7 @@ fn store_of(request: &Request) -> Store {
         Request::LateSnapshot { number, .. } => Store::LateSnapshot { number },
         Request::SyncBackfill { number, .. } => Store::SyncBackfill { number },
         Request::Snapshots { .. } => Store::Snapshots,
+        Request::Damage { .. } => Store::Damage,
         Request::Promote { part, block, count, through, .. } => {
             let (layer, part) = layer::split(part);
             Store::Promote { part, layer, block, count, through }
@@ -731,6 +737,7 @@ fn answer_of(stored: Stored) -> Answer {
         Stored::Held { ranges, next } => Answer::Held { ranges, next },
         Stored::Checksums(checksums) => Answer::Checksums(checksums),
         Stored::Snapshots(numbers) => Answer::Snapshots(numbers),
+        Stored::Damage(blocks) => Answer::Damage(blocks),
         Stored::Failed(refusal) => Answer::Refused(refusal),
         Stored::State { .. } => unreachable!("only openings ask for the state"),
     }

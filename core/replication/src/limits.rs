@@ -186,6 +186,15 @@ pub const BACKFILL_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a component whose device has no room for a snapshot is left alone.
 pub const NO_ROOM_RETRY: Duration = Duration::from_secs(60);
 
+/// How often components are asked which blocks they found damaged: scrubbing takes days for a round, so that half a minute more is nothing.
+pub const DAMAGE_PERIOD: Duration = Duration::from_secs(30);
+
+/// Damaged blocks that wait to be mended; what is beyond is told again when it is found again.
+pub const DAMAGE_WAITING_MAX: usize = 1024;
+
+/// How long nothing is heard of a block that is being mended before it is left to be found again.
+pub const MEND_PATIENCE: Duration = Duration::from_secs(10);
+
 const _: () = assert!(RESYNC_RETRY.as_millis() < NO_ROOM_RETRY_MAX.as_millis());
 const _: () = assert!(ROW_CHECK_RETRY.as_millis() * ROW_CHECK_TRIES as u128 > FOLD_AFTER.as_millis());
 const _: () = assert!(DRIFT_ALLOWANCE.as_millis() * 4 < GRANT.as_millis());

@@ -29,6 +29,7 @@ mod marks;
 mod member;
 mod member_set;
 mod member_snapshots;
+mod mending;
 mod opening;
 mod patience;
 mod place;
@@ -65,6 +66,7 @@ pub use interface::{
     Output, OwnerState, Payload, Phase, Reply, RowCheckState, Settings, Token,
 };
 use member::{At, Member};
+use mending::Mending;
 use place::Place;
 use recording::Recording;
 use row_check::RowChecks;
@@ -135,6 +137,7 @@ pub struct Owner {
     pub(crate) folded_blocks: u64,
     pub(crate) row_checks: RowChecks,
     pub(crate) snapshots: SnapshotsUnderWay,
+    pub(crate) mending: Mending,
     pub(crate) out: Vec<Output>,
 }
 
@@ -221,6 +224,7 @@ impl Owner {
             folded_blocks: 0,
             row_checks: RowChecks::default(),
             snapshots: SnapshotsUnderWay::default(),
+            mending: Mending::default(),
             out: Vec::new(),
         };
         owner.starts_until = match owner.holds(Rule::WaitForStarts) {
@@ -272,6 +276,7 @@ impl Owner {
             self.advance_barriers();
             self.advance_settling();
             self.advance_snapshots();
+            self.advance_mending();
             self.advance_record();
             self.advance_release();
             self.retry_stalled();
@@ -436,6 +441,8 @@ impl Owner {
                 self.snapshot_dropped(at, number, asked::done(answer));
             }
             Asked::Backfill { at, attempt, step } => self.backfill_answered((at, attempt, step), answer),
+            Asked::Damage(at) => self.damage_told(at, answer),
+            Asked::Mend { at, attempt, step } => self.mend_answered((at, attempt, step), answer),
             Asked::Close => self.closes -= 1,
             Asked::GivenUp(at) => self.late_answered(at),
         }
@@ -540,6 +547,7 @@ impl Owner {
             .chain(self.barriers_wake_at())
             .chain(self.row_checks_wake_at())
             .chain(self.snapshots_wake_at())
+            .chain(self.mending_wakes_at())
             .chain(resends)
             .chain(reads)
             .chain(self.recording.retry_at)

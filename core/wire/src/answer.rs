@@ -6,10 +6,10 @@ use crate::check;
 use crate::flaw::Flaw;
 use crate::kind::AnswerKind;
 use crate::limits::{
-    CHANGED_PARTS_MAX, ENTRIES_MAX, GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX, RUNS_MAX, SNAPSHOTS_MAX,
-    STATUS_RUNS_MAX,
+    CHANGED_PARTS_MAX, DAMAGED_MAX, ENTRIES_MAX, GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX, RUNS_MAX,
+    SNAPSHOTS_MAX, STATUS_RUNS_MAX,
 };
-use crate::message::{Answer, Entry, HeldRange, PartVersions, Refusal, Versions};
+use crate::message::{Answer, DamagedBlock, Entry, HeldRange, PartVersions, Refusal, Versions};
 use crate::payload::{Cutter, Payload, Run, block_checksums, runs, verify_blocks};
 use base::bytes::{Reader, Writer};
 use base::request::{Buffers, Outcome, Piece, Pieces, Reply, RequestError, StatusRun};
@@ -42,6 +42,7 @@ impl Coded for Answer {
             Answer::Held { .. } => AnswerKind::Held,
             Answer::Checksums(_) => AnswerKind::Checksums,
             Answer::Snapshots(_) => AnswerKind::Snapshots,
+            Answer::Damage(_) => AnswerKind::Damage,
         }
     }
 
@@ -54,6 +55,7 @@ impl Coded for Answer {
             Answer::Held { ranges, next } => check::held(ranges, *next),
             Answer::Checksums(checksums) => check::checksums(checksums),
             Answer::Snapshots(numbers) => check::snapshots(numbers),
+            Answer::Damage(blocks) => check::damage(blocks),
             Answer::Guest(outcome) => check::guest_outcome(outcome),
             Answer::Done { .. } | Answer::Refused(_) | Answer::Revoke { .. } => Ok(()),
         }
@@ -95,6 +97,16 @@ impl Coded for Answer {
                 put_zeroes(w, 4);
                 numbers.iter().for_each(|&number| w.u32(number));
             }
+            Answer::Damage(blocks) => {
+                w.u32(blocks.len() as u32);
+                put_zeroes(w, 4);
+                for DamagedBlock { part, block, snapshot } in blocks {
+                    w.u32(*part);
+                    w.u16(*block);
+                    put_zeroes(w, 2);
+                    w.u32(*snapshot);
+                }
+            }
             Answer::Guest(outcome) => encode_outcome(w, outcome),
             Answer::Refused(refusal) => encode_refusal(w, *refusal),
             Answer::Revoke { component, epoch } => {
@@ -116,6 +128,7 @@ impl Coded for Answer {
             | Answer::Held { .. }
             | Answer::Checksums(_)
             | Answer::Snapshots(_)
+            | Answer::Damage(_)
             | Answer::Refused(_)
             | Answer::Revoke { .. } => Payload::None,
         }
@@ -153,6 +166,7 @@ impl Coded for Answer {
                 check_list(r, count, 4, SNAPSHOTS_MAX)?;
                 Answer::Snapshots((0..count).map(|_| r.u32()).collect())
             }
+            AnswerKind::Damage => decode_damage(r)?,
             AnswerKind::GuestStatus => Answer::Guest(Ok(Reply::Status(decode_status(r)?))),
             AnswerKind::GuestFailed => Answer::Guest(Err(decode_error(r)?)),
             AnswerKind::Refused => Answer::Refused(decode_refusal(r)?),
@@ -163,6 +177,19 @@ impl Coded for Answer {
             }
         })
     }
+}
+
+fn decode_damage(r: &mut Reader<'_>) -> Result<Answer, Flaw> {
+    let count = r.u32() as usize;
+    take_reserved(r, 4)?;
+    check_list(r, count, 12, DAMAGED_MAX)?;
+    let mut blocks = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (part, block) = (r.u32(), r.u16());
+        take_reserved(r, 2)?;
+        blocks.push(DamagedBlock { part, block, snapshot: r.u32() });
+    }
+    Ok(Answer::Damage(blocks))
 }
 
 fn encode_entry(w: &mut Writer, entry: &Entry) {

@@ -6,10 +6,10 @@
 use crate::flaw::Flaw;
 use crate::layer;
 use crate::limits::{
-    ALLOCATION_PARTS_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_LABEL_SIZE_MAX, ENTRIES_MAX,
-    GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX, SNAPSHOTS_MAX,
+    ALLOCATION_PARTS_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DAMAGED_MAX, DISK_LABEL_SIZE_MAX,
+    ENTRIES_MAX, GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX, SNAPSHOTS_MAX,
 };
-use crate::message::{BackfillRequest, Entry, HeldRange, NewComponent, PartVersions};
+use crate::message::{BackfillRequest, DamagedBlock, Entry, HeldRange, NewComponent, PartVersions};
 use base::request::{Buffers, Outcome, Piece, Pieces, Reply, Request, StatusOf, StatusRun};
 use base::units::{
     BLOCK_SIZE, BLOCKS_PER_EXTENT, COMPONENT_SIZE_MAX, DISK_SIZE_MAX, EXTENT_SIZE, SECTOR_SIZE,
@@ -163,7 +163,6 @@ pub(crate) fn snapshot(number: u32) -> Result<(), Flaw> {
 pub(crate) fn backfill(backfill: &BackfillRequest) -> Result<(), Flaw> {
     let BackfillRequest { number, part, block, count, data, checksums, as_seen_by, .. } = backfill;
     check(as_seen_by.is_none_or(|newer| newer > *number), "the other snapshot is no newer one")?;
-    snapshot(*number)?;
     content_part(*part)?;
     blocks(*block, *count)?;
     if data.is_empty() && checksums.is_empty() {
@@ -196,6 +195,15 @@ pub(crate) fn snapshots(numbers: &[u32]) -> Result<(), Flaw> {
         is_ascending && numbers.first() != Some(&0),
         "its snapshots are not numbered in their order from 1 on",
     )
+}
+
+/// Blocks that a component has damaged.
+pub(crate) fn damage(found: &[DamagedBlock]) -> Result<(), Flaw> {
+    check(found.len() <= DAMAGED_MAX, "it has too many blocks")?;
+    found.iter().try_for_each(|one| {
+        content_part(one.part)?;
+        blocks(one.block, 1)
+    })
 }
 
 /// Parts of a component.

@@ -3,8 +3,8 @@
 //! A code is never given a second meaning. Requests have codes below 128, answers above.
 
 use crate::limits::{
-    BODY_SIZE_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DISK_LABEL_SIZE_MAX, ENTRIES_MAX,
-    GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX, SNAPSHOTS_MAX, STATUS_RUNS_MAX,
+    BODY_SIZE_MAX, CHANGED_PARTS_MAX, COMPONENT_PAYLOAD_SIZE_MAX, DAMAGED_MAX, DISK_LABEL_SIZE_MAX,
+    ENTRIES_MAX, GUEST_PAYLOAD_SIZE_MAX, HELD_RANGES_MAX, SNAPSHOTS_MAX, STATUS_RUNS_MAX,
 };
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT};
 
@@ -67,6 +67,8 @@ pub enum RequestKind {
     LateSnapshot,
     Backfill,
     SyncBackfill,
+    Damage,
+    Mend,
 }
 
 /// What an acceptor sends.
@@ -87,9 +89,10 @@ pub enum AnswerKind {
     Held,
     Checksums,
     Snapshots,
+    Damage,
 }
 
-const REQUEST_KINDS: [RequestKind; 34] = [
+const REQUEST_KINDS: [RequestKind; 36] = [
     RequestKind::Heartbeat,
     RequestKind::Open,
     RequestKind::Close,
@@ -124,9 +127,11 @@ const REQUEST_KINDS: [RequestKind; 34] = [
     RequestKind::LateSnapshot,
     RequestKind::Backfill,
     RequestKind::SyncBackfill,
+    RequestKind::Damage,
+    RequestKind::Mend,
 ];
 
-const ANSWER_KINDS: [AnswerKind; 14] = [
+const ANSWER_KINDS: [AnswerKind; 15] = [
     AnswerKind::Done,
     AnswerKind::Opened,
     AnswerKind::Data,
@@ -141,6 +146,7 @@ const ANSWER_KINDS: [AnswerKind; 14] = [
     AnswerKind::Held,
     AnswerKind::Checksums,
     AnswerKind::Snapshots,
+    AnswerKind::Damage,
 ];
 
 const COMPONENT_PAYLOAD: usize = COMPONENT_PAYLOAD_SIZE_MAX;
@@ -198,6 +204,8 @@ impl Kind for RequestKind {
             RequestKind::LateSnapshot => shape("late snapshot", 16, 0),
             RequestKind::Backfill => shape("backfill", 32 + BLOCK_CHECKSUMS, COMPONENT_PAYLOAD),
             RequestKind::SyncBackfill => shape("backfill synchronization", 16, 0),
+            RequestKind::Damage => shape("damage request", 16, 0),
+            RequestKind::Mend => shape("mend", 32 + BLOCK_CHECKSUMS, COMPONENT_PAYLOAD),
         }
     }
 }
@@ -227,6 +235,7 @@ impl Kind for AnswerKind {
             AnswerKind::Held => shape("held", 16 + 24 * HELD_RANGES_MAX, 0),
             AnswerKind::Checksums => shape("checksums", 8 + BLOCKS_PER_EXTENT / 8 + BLOCK_CHECKSUMS, 0),
             AnswerKind::Snapshots => shape("snapshots", 8 + 4 * SNAPSHOTS_MAX, 0),
+            AnswerKind::Damage => shape("damage", 8 + 12 * DAMAGED_MAX, 0),
         }
     }
 }

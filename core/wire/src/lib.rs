@@ -31,8 +31,8 @@ pub use encoder::Encoder;
 pub use error::WireError;
 pub use hello::{Accepted, HELLO_SIZE, Hello, HelloError, HelloRefusal, Identity, Role};
 pub use message::{
-    Answer, BackfillRequest, Entry, EntryKind, HeldRange, Message, NewComponent, PartVersions, Refusal,
-    Request, Versions,
+    Answer, BackfillRequest, DamagedBlock, Entry, EntryKind, HeldRange, Message, NewComponent, PartVersions,
+    Refusal, Request, Versions,
 };
 pub use outgoing::{Outgoing, OutgoingFull};
 pub use payload::Payload;

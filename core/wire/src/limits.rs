@@ -16,6 +16,8 @@ pub const CHANGED_PARTS_MAX: usize = 512;
 pub const HELD_RANGES_MAX: usize = 4096;
 /// Snapshots that one component tells of: those of a disk (256), and as many that are being deleted.
 pub const SNAPSHOTS_MAX: usize = 512;
+/// Damaged blocks in one answer: those of an extent of which nothing is known any more. More are told the next time.
+pub const DAMAGED_MAX: usize = BLOCKS_PER_EXTENT;
 /// Runs of bytes and holes in the answer to a guest's read: the largest read, each sector unlike its neighbours.
 pub const RUNS_MAX: usize = GUEST_PAYLOAD_SIZE_MAX / SECTOR_SIZE as usize;
 /// Runs in one answer about allocation: as many as the NBD frontend passes on.

@@ -234,6 +234,16 @@ pub enum Request {
         /// The snapshot.
         number: u32,
     },
+    /// Tell which blocks were found damaged since this was asked last. What is still so is told again once it is found again.
+    Damage {
+        /// The component.
+        component: ComponentId,
+        /// The owner's epoch.
+        epoch: u32,
+    },
+    /// Take blocks for damaged ones, as a snapshot sees them or, with number 0, the content: all who see them see them mended. Refused as damaged if they are not what
+    /// these were.
+    Mend(BackfillRequest),
     /// Tell the numbers of the component's snapshots.
     Snapshots {
         /// The component.
@@ -271,14 +281,14 @@ pub enum Request {
     },
 }
 
-/// Blocks of one part that a snapshot of a component is given.
+/// Blocks of one part that a snapshot of a component is given, or that mend what it sees.
 #[derive(Debug, Clone)]
 pub struct BackfillRequest {
     /// The component.
     pub component: ComponentId,
     /// The owner's epoch.
     pub epoch: u32,
-    /// The snapshot.
+    /// The snapshot; to mend also 0, the content.
     pub number: u32,
     /// Which MiB of the component.
     pub part: u32,
@@ -287,7 +297,7 @@ pub struct BackfillRequest {
     /// Blocks, 1..=256, that end within the part.
     pub count: u16,
     /// Set if it is what the snapshot sees already, so that it has it for itself: the newer snapshot that was seen to see it. Blocks of which this one, or one
-    /// between the two, has something of its own are passed over.
+    /// between the two, has something of its own are passed over. Never set to mend.
     pub as_seen_by: Option<u32>,
     /// The blocks; empty if they are holes.
     pub data: Buffers,
@@ -392,6 +402,17 @@ pub struct HeldRange {
     pub through: WriteId,
 }
 
+/// A block that a component has damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DamagedBlock {
+    /// Which MiB of the component.
+    pub part: u32,
+    /// Which block of it, 0..256.
+    pub block: u16,
+    /// A snapshot that sees it, if the content does not; else 0.
+    pub snapshot: u32,
+}
+
 /// Why a request is not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -483,6 +504,8 @@ pub enum Answer {
     Checksums(Vec<Option<u32>>),
     /// The numbers of a component's snapshots, ascending; at most [`SNAPSHOTS_MAX`](crate::limits::SNAPSHOTS_MAX).
     Snapshots(Vec<u32>),
+    /// Blocks that were found damaged; at most [`DAMAGED_MAX`](crate::limits::DAMAGED_MAX).
+    Damage(Vec<DamagedBlock>),
     /// How a guest's request ended. Neighbouring pieces of data may arrive as one, or cut anew at each MiB; of very many runs
     /// of allocation ([`STATUS_RUNS_MAX`](crate::limits::STATUS_RUNS_MAX)) the last ones arrive as one that is allocated.
     Guest(Outcome),

@@ -4,7 +4,7 @@ use crate::Version;
 use crate::body::{Coded, check_list, put_id, put_zeroes, take_flag, take_id, take_reserved};
 use crate::check;
 use crate::flaw::Flaw;
-use crate::kind::RequestKind;
+use crate::kind::{Kind, RequestKind};
 use crate::limits::{ALLOCATION_PARTS_MAX_FIRST, DISK_LABEL_SIZE_MAX};
 use crate::message::{BackfillRequest, EntryKind, NewComponent, Request};
 use crate::payload::{Payload, block_checksums, verify_blocks};
@@ -110,6 +110,8 @@ impl Coded for Request {
             Request::LateSnapshot { .. } => RequestKind::LateSnapshot,
             Request::Backfill(_) => RequestKind::Backfill,
             Request::SyncBackfill { .. } => RequestKind::SyncBackfill,
+            Request::Damage { .. } => RequestKind::Damage,
+            Request::Mend(_) => RequestKind::Mend,
         }
     }
 
@@ -138,7 +140,14 @@ impl Coded for Request {
             | Request::DropSnapshot { number, .. }
             | Request::LateSnapshot { number, .. }
             | Request::SyncBackfill { number, .. } => check::snapshot(*number),
-            Request::Backfill(backfill) => check::backfill(backfill),
+            Request::Backfill(backfill) => {
+                check::snapshot(backfill.number)?;
+                check::backfill(backfill)
+            }
+            Request::Mend(mend) => {
+                check::check(mend.as_seen_by.is_none(), "it mends and fills at once")?;
+                check::backfill(mend)
+            }
             Request::Promote { part, block, count, .. } => {
                 check::copied_part(*part)?;
                 check::blocks(*block, *count)
@@ -161,6 +170,7 @@ impl Coded for Request {
             | Request::Changed { .. }
             | Request::Held { .. }
             | Request::Snapshots { .. }
+            | Request::Damage { .. }
             | Request::Delete { .. }
             | Request::Yield { .. }
             | Request::GuestGone { .. } => Ok(()),
@@ -242,6 +252,7 @@ impl Coded for Request {
         match self {
             Request::Write { data, .. }
             | Request::Backfill(BackfillRequest { data, .. })
+            | Request::Mend(BackfillRequest { data, .. })
             | Request::Guest { request: GuestRequest::Write { data, .. }, .. } => Payload::Buffers(data),
             Request::Guest {
                 request:
@@ -271,6 +282,7 @@ impl Coded for Request {
             | Request::Snapshots { .. }
             | Request::LateSnapshot { .. }
             | Request::SyncBackfill { .. }
+            | Request::Damage { .. }
             | Request::Create(_)
             | Request::Update(_)
             | Request::Delete { .. }
@@ -344,17 +356,29 @@ impl Coded for Request {
                 Request::Promote { component, epoch, part, block, count, through: take_id(r) }
             }
             RequestKind::Checksums => decode_checksums(r)?,
-            RequestKind::Backfill => decode_backfill(r, payload)?,
+            RequestKind::Backfill => Request::Backfill(decode_backfill(r, payload)?),
+            RequestKind::Mend => Request::Mend(decode_backfill(r, payload)?),
             kind => decode_snapshots(kind, r)?,
         })
     }
 }
 
 impl Request {
+    /// The first version of the protocol that has requests of its kind.
+    pub fn first_version(&self) -> Version {
+        let number = match self.kind().code() {
+            0..=20 => 1,
+            21..=23 => 2,
+            _ => 3,
+        };
+        Version::new(number).expect("this program speaks it")
+    }
+
     /// What has to do with snapshots of a component.
     fn encode_snapshots(&self, w: &mut Writer) {
         match *self {
-            Request::Backfill(ref backfill) => encode_backfill(w, backfill),
+            Request::Backfill(ref backfill) | Request::Mend(ref backfill) => encode_backfill(w, backfill),
+            Request::Damage { component, epoch } => put_numbered(w, component, epoch, 0),
             Request::LateSnapshot { component, epoch, number } => put_numbered(w, component, epoch, number),
             Request::SyncBackfill { component, epoch, number } => put_numbered(w, component, epoch, number),
             Request::View { component, epoch, snapshot, part, block, count } => {
@@ -411,7 +435,7 @@ fn encode_backfill(w: &mut Writer, backfill: &BackfillRequest) {
     checksums.iter().for_each(|&checksum| w.u32(checksum));
 }
 
-fn decode_backfill(r: &mut Reader<'_>, data: Buffers) -> Result<Request, Flaw> {
+fn decode_backfill(r: &mut Reader<'_>, data: Buffers) -> Result<BackfillRequest, Flaw> {
     let (component, epoch) = take_component(r);
     let (number, part, block, count) = (r.u32(), r.u32(), r.u16(), r.u16());
     let (newer, is_hole) = (r.u32(), take_flag(r)?);
@@ -420,9 +444,7 @@ fn decode_backfill(r: &mut Reader<'_>, data: Buffers) -> Result<Request, Flaw> {
     let listed = if is_hole { 0 } else { count };
     check_list(r, usize::from(listed), 4, BLOCKS_PER_EXTENT)?;
     let checksums = (0..listed).map(|_| r.u32()).collect();
-    let backfill =
-        BackfillRequest { component, epoch, number, part, block, count, as_seen_by, data, checksums };
-    Ok(Request::Backfill(backfill))
+    Ok(BackfillRequest { component, epoch, number, part, block, count, as_seen_by, data, checksums })
 }
 
 fn put_component(w: &mut Writer, component: ComponentId, epoch: u32) {
@@ -481,6 +503,11 @@ fn decode_snapshots(kind: RequestKind, r: &mut Reader<'_>) -> Result<Request, Fl
             let (component, epoch) = take_component(r);
             take_reserved(r, 4)?;
             Request::Snapshots { component, epoch }
+        }
+        RequestKind::Damage => {
+            let (component, epoch) = take_component(r);
+            take_reserved(r, 4)?;
+            Request::Damage { component, epoch }
         }
         RequestKind::GuestView => guest(r, decode_guest_view)?,
         RequestKind::GuestCopyUp => guest(r, |r| {

@@ -9,13 +9,14 @@ use crate::backfill::{BackfillWork, Deltas, Stage};
 use crate::component::Component;
 use crate::destage::RestRun;
 use crate::format::map::{Entry, Form, MapPage};
-use crate::io::{Backfill, Completion, ComponentKey, GroupError, Op, Output};
+use crate::io::{Backfill, Completion, ComponentKey, Giving, GroupError, Op, Output};
 use crate::part_map::Placement;
 use crate::pools::Slot;
 use crate::requests::Purpose;
 use crate::rules::Rule;
 use crate::table::{Content, PageWaiter};
 use crate::work::checksums;
+use base::ComponentId;
 use base::units::{BLOCK_SIZE, SECTOR_SIZE};
 use std::ops::Range;
 
@@ -101,7 +102,12 @@ impl Group {
         let member = &self.members[component.member];
         let is_there =
             |number: u32| component.lineage.living(number).is_some_and(|one| one.position.is_some());
-        match is_there(work.asked.number) && work.asked.as_seen_by.is_none_or(is_there) {
+        let is_known = match work.asked.giving {
+            Giving::New => is_there(work.asked.number),
+            Giving::AsSeenBy { newer } => is_there(work.asked.number) && is_there(newer),
+            Giving::Mend => work.asked.number == 0 || is_there(work.asked.number),
+        };
+        match is_known {
             false => Err(GroupError::NoSnapshot),
             true if component.lineage.is_rolling_back() => Err(GroupError::SnapshotRefused),
             // What a lost page told of the part nobody knows.
@@ -208,7 +214,10 @@ impl Group {
         }
         self.page_seekers.remove(&index);
         let work = self.backfills.remove(key);
-        let result = self.apply_backfill(&work);
+        let result = match work.asked.giving {
+            Giving::Mend => self.apply_mend(&work),
+            Giving::New | Giving::AsSeenBy { .. } => self.apply_backfill(&work),
+        };
         if result.is_err() {
             self.free_frames_of(&work);
         }
@@ -226,24 +235,19 @@ impl Group {
 
     fn apply_backfill(&mut self, work: &BackfillWork) -> Result<(), GroupError> {
         let &BackfillWork { member: index, component: key, id, ref asked, .. } = work;
-        let Backfill { part, number, block, count, as_seen_by, .. } = *asked;
+        let Backfill { part, number, giving, .. } = *asked;
         let component = &self.components[key];
         let older = component.lineage.older_living(number);
-        let pages = component.lineage.deltas_of(part).iter().map(|one| one.page);
-        let table = &self.members[index].table;
-        let load = |page: u32| (page, table.peek_delta(page).expect("it is in memory").clone());
-        let mut deltas = Deltas::new((id, part), pages.map(load).collect());
-        let entries: Vec<(u8, Entry)> = (0..count)
-            .map(|at| {
-                let frame = work.frames.get(usize::from(at));
-                let entry = frame.map_or(Entry::HOLE, |frame| {
-                    let unit = self.members[index].unit_of(*frame);
-                    Form::PLAIN.entry_at(unit, work.asked.checksums[usize::from(at)])
-                });
-                ((block + at) as u8, entry.born(older.unwrap_or(0)))
-            })
+        let mut deltas = self.deltas_in_memory((index, key), (id, part));
+        let entries: Vec<(u8, Entry)> = self
+            .entries_of_backfill(work)
+            .into_iter()
+            .map(|(block, entry)| (block, entry.born(older.unwrap_or(0))))
             .collect();
-        let own = as_seen_by.map(|newer| number..newer);
+        let own = match giving {
+            Giving::AsSeenBy { newer } => Some(number..newer),
+            Giving::New | Giving::Mend => None,
+        };
         let before = older.map(|older| older..number).filter(|_| own.is_none());
         self.expect_told_apart(&deltas, &entries, number, before.as_ref())?;
         let mut freed: Vec<Entry> = Vec::new();
@@ -269,10 +273,42 @@ impl Group {
             given.push(block);
         }
         counted.into_iter().for_each(|number| self.components[key].lineage.count(number, 1));
-        self.name_backfill((key, part), deltas, (number, &given));
+        self.put_deltas_back((key, part), deltas);
+        // The live disk's blocks are none that the snapshot sees.
+        self.change_map(key, part, |map| {
+            for entry in given.iter().map(|block| usize::from(*block)) {
+                let entry = &mut map.entries[entry];
+                *entry = entry.born(entry.born.max(number));
+            }
+        });
         freed.into_iter().for_each(|entry| self.free_entry(index, entry));
         self.drop_map_if_empty(key, part);
         Ok(())
+    }
+
+    /// The deltas of a part, whose pages are in memory.
+    pub(super) fn deltas_in_memory(
+        &self,
+        (index, key): (u8, u32),
+        (component, part): (ComponentId, u32),
+    ) -> Deltas {
+        let pages = self.components[key].lineage.deltas_of(part).iter().map(|one| one.page);
+        let table = &self.members[index].table;
+        let load = |page: u32| (page, table.peek_delta(page).expect("it is in memory").clone());
+        Deltas::new((component, part), pages.map(load).collect())
+    }
+
+    /// What the blocks that are given are named by, once they stand in their frames.
+    pub(super) fn entries_of_backfill(&self, work: &BackfillWork) -> Vec<(u8, Entry)> {
+        let Backfill { block, count, ref checksums, .. } = work.asked;
+        let entry = |at: u16| match work.frames.get(usize::from(at)) {
+            Some(frame) => {
+                let unit = self.members[work.member].unit_of(*frame);
+                Form::PLAIN.entry_at(unit, checksums[usize::from(at)])
+            }
+            None => Entry::HOLE,
+        };
+        (0..count).map(|at| ((block + at) as u8, entry(at))).collect()
     }
 
     /// Older snapshots see a block as this one does where neither has it: before it gets something else, the next older one must have what both see.
@@ -297,8 +333,8 @@ impl Group {
         }
     }
 
-    /// Writes the deltas of a part back to its pages, and has its map page say that the live disk's blocks are none that the snapshot sees.
-    fn name_backfill(&mut self, (key, part): (u32, u32), deltas: Deltas, (number, given): (u32, &[u8])) {
+    /// Writes the deltas of a part back to its pages.
+    pub(super) fn put_deltas_back(&mut self, (key, part): (u32, u32), deltas: Deltas) {
         let (index, id) = (self.components[key].member, self.components[key].record.id);
         for (page, delta) in deltas.into_pages() {
             let table = &mut self.members[index].table;
@@ -321,12 +357,14 @@ impl Group {
             };
             self.components[key].lineage.note_delta(page, &delta);
         }
+    }
+
+    /// Changes the map page of a part, which is made if there is none.
+    pub(super) fn change_map(&mut self, key: u32, part: u32, change: impl FnOnce(&mut MapPage)) {
+        let index = self.components[key].member;
         let page = self.page_for(key, part, None);
         let mut map: MapPage = self.members[index].table.map(page).expect("it is in memory").clone();
-        for entry in given.iter().map(|block| usize::from(*block)) {
-            let entry = &mut map.entries[entry];
-            *entry = entry.born(entry.born.max(number));
-        }
+        change(&mut map);
         self.members[index].table.replace(page, Content::Map(Box::new(map)));
     }
 }

@@ -8,7 +8,7 @@ use super::Group;
 use super::hold::check_layer;
 use crate::format::map::Entry;
 use crate::index::{Dirty, Newest};
-use crate::io::{Completion, Event, GroupError, Output};
+use crate::io::{Completion, DamagedBlock, Event, GroupError, Output};
 use crate::limits;
 use crate::lineage::Lineage;
 use crate::member::Member;
@@ -240,6 +240,9 @@ impl Group {
     ) {
         let state = &mut self.members[member];
         let name = (component, part, block, snapshot);
+        if state.damaged_untold.len() < limits::DAMAGED_BLOCKS_NAMED_MAX {
+            state.damaged_untold.insert((component, DamagedBlock { part, block, snapshot }));
+        }
         if state.damaged_named.contains(&name) {
             return;
         }

@@ -57,6 +57,7 @@ impl Group {
             self.need_page(index, page, PageWaiter::Scrub, out);
             return true;
         }
+        self.tell_lost_blocks(index, page);
         self.scrub_frames(page, self.frames_named(index, page), false, out);
         true
     }

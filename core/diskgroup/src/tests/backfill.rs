@@ -1,7 +1,7 @@
 //! Snapshots that are given later what they see (docs/design/0051).
 
 use super::mapped::Stage;
-use crate::{Backfill, Completion, GroupError, Input, Rule};
+use crate::{Backfill, Completion, Giving, GroupError, Input, Rule};
 use base::Random;
 use base::units::BLOCK_SIZE;
 use smallvec::SmallVec;
@@ -31,6 +31,17 @@ impl Stage {
         value: u8,
         as_seen_by: Option<u32>,
     ) -> Result<(), GroupError> {
+        let giving = as_seen_by.map_or(Giving::New, |newer| Giving::AsSeenBy { newer });
+        self.give_for(number, block, value, giving)
+    }
+
+    pub(super) fn give_for(
+        &mut self,
+        number: u32,
+        block: u16,
+        value: u8,
+        giving: Giving,
+    ) -> Result<(), GroupError> {
         let (component, (op, _)) = (self.component, self.next());
         let data = (value > 0).then(|| {
             let mut buffer = self.bench.pool.take(BLOCK_SIZE as usize).expect("memory");
@@ -38,7 +49,7 @@ impl Stage {
             buffer
         });
         let (data, checksums) = (data.into_iter().collect(), SmallVec::new());
-        let backfill = Backfill { number, part: 0, block, count: 1, data, checksums, as_seen_by };
+        let backfill = Backfill { number, part: 0, block, count: 1, data, checksums, giving };
         self.bench.ask(Input::Backfill { op, component, backfill });
         for _ in 0..20 {
             if self.bench.done.contains_key(&op.0) {

@@ -151,7 +151,7 @@ impl Stage {
     }
 
     /// Damages the only place on the capacity device at which a block holds that value.
-    fn damage(&mut self, value: u8) {
+    pub(super) fn damage(&mut self, value: u8) {
         let blocks = self.bench.devices[1].chunks_exact_mut(BLOCK_SIZE as usize);
         let mut found: Vec<&mut [u8]> =
             blocks.filter(|block| block.iter().all(|byte| *byte == value)).collect();

@@ -127,6 +127,7 @@ impl Gathers {
             Store::Checksums { .. } | Store::View { .. } => Vec::new(),
             Store::DropSnapshot { .. } | Store::Snapshots => Vec::new(),
             Store::LateSnapshot { .. } | Store::Backfill(_) | Store::SyncBackfill { .. } => Vec::new(),
+            Store::Damage | Store::Mend(_) => Vec::new(),
             Store::Settle { .. } | Store::Forget { .. } => Vec::new(),
             Store::Promote { part, .. } => of_it.filter(|one| one == part).collect(),
             Store::Held { .. }

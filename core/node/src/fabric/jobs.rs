@@ -40,7 +40,8 @@ impl Node {
             let caller = Caller { node, session: 0 };
             return self.serve_component(caller, name.token(), request);
         }
-        match fabric.links.get_mut(&node).and_then(|link| link.send(now, name.token(), request)) {
+        let link = fabric.links.get_mut(&node).filter(|link| request.first_version() <= link.version);
+        match link.and_then(|link| link.send(now, name.token(), request)) {
             Some(message) => out.push(Output::Fabric(FabricOutput::Request { peer: node, message })),
             None => fabric.jobs.push_back(Job::Answered { from: node, name, answer: Err(Lost) }),
         }

@@ -5,13 +5,15 @@
 
 use crate::interface::LinkState;
 use base::Instant;
-use wire::{Answer, Message, Request};
+use wire::{Answer, Message, Request, Version};
 
 /// A channel that this node begins.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) state: LinkState,
     pub(super) session: u64,
+    /// The version of the protocol that was agreed on.
+    pub(super) version: Version,
     pub(super) sent: u64,
     pub(super) received: u64,
     pub(super) last_sent: Instant,
@@ -28,6 +30,7 @@ impl Link {
         Link {
             state: LinkState::Idle { retry_at: now },
             session: 0,
+            version: Version::LATEST,
             sent: 0,
             received: 0,
             last_sent: now,

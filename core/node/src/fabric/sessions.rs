@@ -10,7 +10,7 @@ use base::{ComponentId, Instant, NodeId};
 use replication::components::Caller;
 use replication::owner::{Input, LinkChange, Lost};
 use replication::{Owner, Rule};
-use wire::{Answer, Message, Request};
+use wire::{Answer, Message, Request, Version};
 
 impl Node {
     /// Sets the other nodes of the cluster. Channels to them are kept up from now on; others end.
@@ -29,8 +29,14 @@ impl Node {
         self.pump(out);
     }
 
-    /// A connection that was asked for is up.
-    pub fn connected(&mut self, now: Instant, peer: NodeId, session: u64, out: &mut Vec<Output>) {
+    /// A connection that was asked for is up; that version was agreed on. What came with a later one is not asked for on it.
+    pub fn connected(
+        &mut self,
+        now: Instant,
+        peer: NodeId,
+        (session, version): (u64, Version),
+        out: &mut Vec<Output>,
+    ) {
         self.now = now;
         let Some(link) = self.fabric.links.get_mut(&peer).filter(|link| link.session == session) else {
             return out.push(Output::Fabric(FabricOutput::Disconnect { peer, session }));
@@ -38,7 +44,7 @@ impl Node {
         if link.state != LinkState::Connecting {
             return;
         }
-        *link = Link { state: LinkState::Up, session, attempts: 0, ..Link::new(now) };
+        *link = Link { state: LinkState::Up, session, version, attempts: 0, ..Link::new(now) };
         self.fabric.jobs.push_back(Job::LinkChanged { node: peer, change: LinkChange::Up });
         self.ask_node(peer, For::Nobody, Request::Heartbeat, out);
         self.pump(out);

@@ -3,7 +3,8 @@
 use super::gather::Taken;
 use super::survey::Survey;
 use super::translate::{
-    checksums_of_products, ends_of, entry, fit_into_answer, held, origin, part_of, record, refusal, versions,
+    checksums_of_products, damaged, ends_of, entry, fit_into_answer, held, origin, part_of, record, refusal,
+    versions,
 };
 use crate::interface::{FabricOutput, GroupKey, Output, Token};
 use crate::node::{Node, Waiter};
@@ -11,7 +12,9 @@ use base::request::StatusOf;
 use base::units::BLOCKS_PER_EXTENT;
 use base::{ComponentId, Instant, RequestTag, WriteId};
 use diskgroup::format::page::ComponentRecord;
-use diskgroup::{Backfill, Completion, ComponentKey, Group, GroupError, Input, LayerRange, LayerRanges, Op};
+use diskgroup::{
+    Backfill, Completion, ComponentKey, Giving, Group, GroupError, Input, LayerRange, LayerRanges, Op,
+};
 use replication::components::{Store, StoreOp, Stored};
 use wire::{BackfillRequest, EntryKind, NewComponent, Refusal};
 
@@ -118,6 +121,11 @@ impl Node {
             Store::Allocation { of, part, count } => {
                 self.begin_survey((op, group, key), of, (part, count), out);
             }
+            Store::Damage => {
+                let found = self.groups[group.0 as usize].as_mut().expect("it is there");
+                let found = found.take_damage(key, wire::limits::DAMAGED_MAX);
+                self.stored(op, Stored::Damage(found.into_iter().map(damaged).collect()));
+            }
             Store::Held { from_part } => {
                 let group = self.groups[group.0 as usize].as_ref().expect("it is there");
                 let stored = held(group, key, from_part);
@@ -197,7 +205,17 @@ impl Node {
                 checksums,
                 ..
             }) => {
-                let backfill = Backfill { number, part, block, count, data, checksums, as_seen_by };
+                let giving = as_seen_by.map_or(Giving::New, |newer| Giving::AsSeenBy { newer });
+                let backfill = Backfill { number, part, block, count, data, checksums, giving };
+                self.ask(group, waiter, |op| Input::Backfill { op, component: key, backfill }, out);
+            }
+            // Nothing is shared there.
+            Store::Mend(_) if self.is_plain(group) => {
+                self.stored(op, Stored::Failed(Refusal::SnapshotRefused));
+            }
+            Store::Mend(BackfillRequest { number, part, block, count, data, checksums, .. }) => {
+                let giving = Giving::Mend;
+                let backfill = Backfill { number, part, block, count, data, checksums, giving };
                 self.ask(group, waiter, |op| Input::Backfill { op, component: key, backfill }, out);
             }
             Store::SyncBackfill { number } => {

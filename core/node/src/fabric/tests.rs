@@ -39,7 +39,7 @@ fn among_two() -> (Node, BTreeMap<NodeId, u64>) {
     });
     let sessions: BTreeMap<NodeId, u64> = sessions.collect();
     for (peer, session) in &sessions {
-        node.connected(NOW, *peer, *session, &mut Vec::new());
+        node.connected(NOW, *peer, (*session, wire::Version::LATEST), &mut Vec::new());
     }
     (node, sessions)
 }

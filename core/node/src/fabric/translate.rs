@@ -154,6 +154,11 @@ pub(crate) fn refusal(error: GroupError) -> Refusal {
     }
 }
 
+pub(crate) fn damaged(found: diskgroup::DamagedBlock) -> wire::DamagedBlock {
+    let diskgroup::DamagedBlock { part, block, snapshot } = found;
+    wire::DamagedBlock { part, block, snapshot }
+}
+
 /// The checksum of each block times a coefficient, in the field of the parity; none in a hole.
 pub(crate) fn checksums_of_products(pieces: &Pieces, coefficient: u8) -> Vec<Option<u32>> {
     let mut checksums = Vec::new();
@@ -182,9 +187,9 @@ pub(crate) fn part_of(store: &Store) -> Option<u32> {
         Store::State | Store::Promise { .. } | Store::Settle { .. } | Store::Forget { .. } => None,
         Store::Allocation { .. } => None, // Nothing is allocated behind the end.
         Store::Promote { part, .. } | Store::Checksums { part, .. } | Store::View { part, .. } => Some(*part),
-        Store::Backfill(backfill) => Some(backfill.part),
+        Store::Backfill(backfill) | Store::Mend(backfill) => Some(backfill.part),
         Store::Snapshot { .. } | Store::DropSnapshot { .. } | Store::Snapshots => None,
-        Store::LateSnapshot { .. } | Store::SyncBackfill { .. } => None,
+        Store::LateSnapshot { .. } | Store::SyncBackfill { .. } | Store::Damage => None,
         Store::Held { .. } | Store::Changed { .. } | Store::Create(_) | Store::Update(_) | Store::Delete => {
             None
         }

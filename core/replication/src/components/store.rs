@@ -3,7 +3,7 @@
 use base::WriteId;
 use base::request::{Buffers, Pieces, StatusOf, StatusRun};
 use smallvec::SmallVec;
-use wire::{BackfillRequest, Entry, EntryKind, HeldRange, NewComponent, PartVersions, Refusal};
+use wire::{BackfillRequest, DamagedBlock, Entry, EntryKind, HeldRange, NewComponent, PartVersions, Refusal};
 
 /// What a disk group shall do.
 #[derive(Debug, Clone)]
@@ -154,6 +154,10 @@ pub enum Store {
     },
     /// Tell the numbers of the snapshots.
     Snapshots,
+    /// Tell which blocks were found damaged.
+    Damage,
+    /// Take blocks for damaged ones.
+    Mend(BackfillRequest),
     /// Make the component.
     Create(NewComponent),
     /// Replace its record.
@@ -170,6 +174,7 @@ impl Store {
             Store::Write { kind: EntryKind::Copy, .. }
                 | Store::Trim { kind: EntryKind::Copy, .. }
                 | Store::Backfill(_)
+                | Store::Mend(_)
         )
     }
 }
@@ -216,6 +221,8 @@ pub enum Stored {
     },
     /// The numbers of the component's snapshots, ascending.
     Snapshots(Vec<u32>),
+    /// Blocks that were found damaged.
+    Damage(Vec<DamagedBlock>),
     /// The CRC-32C of each block; `None` in a hole.
     Checksums(Vec<Option<u32>>),
     /// It is not done.

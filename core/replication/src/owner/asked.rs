@@ -7,6 +7,7 @@ use super::data::Data;
 use super::fold::FoldWork;
 use super::interface::Lost;
 use super::member::{At, Opened};
+use super::mending::MendStep;
 use super::resync::Listing;
 use super::row_check::RowCheckWork;
 use super::work::{Key, ReadWork, StatusWork};
@@ -120,6 +121,14 @@ pub(crate) enum Asked {
         attempt: u32,
         step: BackfillStep,
     },
+    /// Which blocks the member found damaged.
+    Damage(At),
+    /// What is asked so that a damaged block is mended: of the member that has it, or of one that gives it.
+    Mend {
+        at: At,
+        attempt: u32,
+        step: MendStep,
+    },
     /// To delete a snapshot that the record does not name.
     DropSnapshot {
         at: At,
@@ -158,7 +167,7 @@ impl Asked {
             Asked::Step(Step::Gather { at, .. } | Step::RowCheck { at, .. }) => Some(*at),
             Asked::RowParts { at, .. } | Asked::RowMend { at, .. } => Some(*at),
             Asked::Snapshots(at) | Asked::Snapshot { at, .. } | Asked::DropSnapshot { at, .. } => Some(*at),
-            Asked::Backfill { at, .. } => Some(*at),
+            Asked::Backfill { at, .. } | Asked::Damage(at) | Asked::Mend { at, .. } => Some(*at),
             // A write of a copy is found by its work.
             Asked::Step(Step::CopyWrite { .. }) | Asked::Settle | Asked::Close => None,
         }

@@ -71,6 +71,8 @@ impl Owner {
             | Asked::Snapshot { .. }
             | Asked::DropSnapshot { .. }
             | Asked::Backfill { .. }
+            | Asked::Damage(_)
+            | Asked::Mend { .. }
             | Asked::Doubtful { .. }
             | Asked::Restored { .. }
             | Asked::Proof { .. }

@@ -326,8 +326,13 @@ impl Owner {
         if self.holds(Rule::ReadAfterWrites) {
             self.unlock(lock, place, range);
         }
-        if snapshot == 0 {
-            self.mend(place, mends);
+        match snapshot {
+            0 => self.mend(place, mends),
+            snapshot => {
+                for (member, range) in mends {
+                    self.view_is_damaged(At { place, member }, range, snapshot);
+                }
+            }
         }
     }
 

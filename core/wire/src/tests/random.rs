@@ -154,7 +154,7 @@ fn guest_request() -> impl Strategy<Value = GuestRequest> {
 
 fn small_request() -> impl Strategy<Value = Request> {
     let numbers = (any::<u64>(), any::<u128>(), any::<u32>(), write_id(), any::<u32>(), any::<bool>());
-    (0..18, numbers).prop_map(|(kind, (component, disk, epoch, id, from_part, stable))| {
+    (0..19, numbers).prop_map(|(kind, (component, disk, epoch, id, from_part, stable))| {
         let (component, disk) = (ComponentId(component), DiskId(disk));
         match kind {
             0 => Request::Heartbeat,
@@ -194,6 +194,7 @@ fn small_request() -> impl Strategy<Value = Request> {
             14 => Request::Snapshots { component, epoch },
             15 => Request::LateSnapshot { component, epoch, number: from_part.max(1) },
             16 => Request::SyncBackfill { component, epoch, number: from_part.max(1) },
+            17 => Request::Damage { component, epoch },
             7 => Request::Allocation {
                 component,
                 epoch,

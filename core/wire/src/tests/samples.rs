@@ -1,8 +1,8 @@
 //! One message of each kind and form.
 
 use crate::{
-    Answer, BackfillRequest, Entry, EntryKind, HeldRange, Message, NewComponent, PartVersions, Refusal,
-    Request, Versions,
+    Answer, BackfillRequest, DamagedBlock, Entry, EntryKind, HeldRange, Message, NewComponent, PartVersions,
+    Refusal, Request, Versions,
 };
 use base::request::{
     Buffers, Piece, Pieces, Reply, Request as GuestRequest, RequestError, StatusOf, StatusRun,
@@ -179,6 +179,9 @@ pub(crate) fn requests(pool: &Pool) -> Vec<(&'static str, Request)> {
         ("backfill of holes", Request::Backfill(backfill(pool, part, true))),
         ("backfill synchronization", Request::SyncBackfill { component, epoch, number: 0x0102_0304 }),
         ("guest copy-up", guest(GuestRequest::CopyUp { offset: 1 << 40, len: 1 << 20 })),
+        ("damage request", Request::Damage { component, epoch }),
+        ("mend", Request::Mend(BackfillRequest { as_seen_by: None, ..backfill(pool, part, false) })),
+        ("mend of the content", Request::Mend(BackfillRequest { number: 0, ..backfill(pool, part, false) })),
     ]
 }
 
@@ -268,5 +271,12 @@ pub(crate) fn answers(pool: &Pool) -> Vec<(&'static str, Answer)> {
         ("guest without snapshot", failed(RequestError::NoSnapshot)),
         ("no snapshot", refused(Refusal::NoSnapshot)),
         ("snapshot refused", refused(Refusal::SnapshotRefused)),
+        (
+            "damage",
+            Answer::Damage(vec![
+                DamagedBlock { part: PART, block: 255, snapshot: 0 },
+                DamagedBlock { part: PART, block: 0, snapshot: 0x0102_0304 },
+            ]),
+        ),
     ]
 }

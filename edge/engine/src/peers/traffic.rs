@@ -134,7 +134,8 @@ impl Engine {
                 (Ok(Received::Hello(hello)), _) => self.peer_greets(key, &hello),
                 (Ok(Received::Accepted(accepted)), Some(channel)) => {
                     connection.open(channel, &accepted, peers.pool.clone());
-                    self.node.connected(now, channel.peer, channel.session, &mut self.outputs);
+                    let agreed = (channel.session, accepted.version);
+                    self.node.connected(now, channel.peer, agreed, &mut self.outputs);
                 }
                 (Ok(Received::Request(message)), Some(channel)) => {
                     self.node.request_received(now, channel.peer, message, &mut self.outputs);

@@ -477,7 +477,7 @@ impl World {
             Event::Connect { from, to, session } => self.connect_arrives(from, to, session),
             Event::Connected { from, to, session, is_there } => {
                 self.with_node(self.index_of(from), |node, now, out| match is_there {
-                    true => node.connected(now, to, session, out),
+                    true => node.connected(now, to, (session, wire::Version::LATEST), out),
                     false => node.disconnected(now, to, session, out),
                 });
             }

@@ -1,0 +1,135 @@
+//! Damaged blocks that are mended by what another component has (docs/design/0052), and who is told of them.
+//!
+//! What is found damaged is one version of a block. The live disk may see it, and any number of snapshots. The block that mends it is written to another frame, and the entry that
+//! named the damaged one names that: so all who see it see it mended, and nothing else changes. If its checksum is known, only a block with the same one
+//! is taken.
+
+use super::Group;
+use crate::backfill::{BackfillWork, Deltas};
+use crate::format::map::{DeltaGroup, Entry};
+use crate::format::page::Descriptor;
+use crate::io::{Backfill, ComponentKey, DamagedBlock, GroupError};
+use crate::limits;
+use crate::rules::Rule;
+use crate::table::Content;
+
+impl Group {
+    /// Blocks of a component that were found damaged since this was asked last, at most so many. Those that are found again later are told again.
+    pub fn take_damage(&mut self, component: ComponentKey, most: usize) -> Vec<DamagedBlock> {
+        let Some(id) = self.components.get(component.0).map(|component| component.record.id) else {
+            return Vec::new();
+        };
+        let mut found: Vec<DamagedBlock> = Vec::new();
+        // What stands in the log counts to the log device.
+        for index in 0..self.members.len() {
+            let untold = &mut self.members[index].damaged_untold;
+            let is_of = |(component, _): &(_, DamagedBlock)| *component == id && found.len() < most;
+            let told: Vec<_> = untold.iter().copied().filter(is_of).take(most - found.len()).collect();
+            for one in told {
+                untold.remove(&one);
+                found.push(one.1);
+            }
+        }
+        found
+    }
+
+    /// Scrubbing comes to a page of a mapped part: blocks of which nobody knows where they stand can be mended, too.
+    pub(super) fn tell_lost_blocks(&mut self, index: u8, page: u32) {
+        let member = &mut self.members[index];
+        let (Some((component, part)), Some(content)) = (member.table.name_of(page), member.table.peek(page))
+        else {
+            return;
+        };
+        let named: Vec<(u32, u8, Entry)> = match content {
+            Content::Map(map) => {
+                (0..=u8::MAX).zip(map.entries.iter()).map(|(block, entry)| (0, block, *entry)).collect()
+            }
+            Content::Delta(delta) => {
+                let of = |group: &DeltaGroup| {
+                    group
+                        .entries
+                        .iter()
+                        .map(|(block, entry)| (group.snapshot, *block, *entry))
+                        .collect::<Vec<_>>()
+                };
+                delta.groups.iter().flat_map(of).collect()
+            }
+            Content::Descriptors(_) | Content::Snapshots(_) | Content::Empty => return,
+        };
+        for (snapshot, block, _) in named.into_iter().filter(|(.., entry)| entry.is_lost()) {
+            if member.damaged_untold.len() < limits::DAMAGED_BLOCKS_NAMED_MAX {
+                member
+                    .damaged_untold
+                    .insert((component, DamagedBlock { part, block: block.into(), snapshot }));
+            }
+        }
+    }
+
+    /// Has what is named by the entries of damaged blocks stand in other frames.
+    pub(super) fn apply_mend(&mut self, work: &BackfillWork) -> Result<(), GroupError> {
+        let &BackfillWork { member: index, component: key, id, ref asked, .. } = work;
+        let Backfill { part, number, .. } = *asked;
+        if self.index.placement(key, part).is_none() {
+            return Err(GroupError::Damaged); // Nothing is at rest that could be mended.
+        }
+        let map_page = self.page_for(key, part, None);
+        let mut map = self.members[index].table.map(map_page).expect("it is in memory").clone();
+        let mut deltas = self.deltas_in_memory((index, key), (id, part));
+        let given = self.entries_of_backfill(work);
+        for (block, entry) in &given {
+            let seen =
+                deltas.seen_by(number, *block).map_or(map.entries[usize::from(*block)], |(_, seen)| seen);
+            self.expect_the_same((key, part, *block), number, (seen, *entry))?;
+        }
+        let mut freed: Vec<Entry> = Vec::new();
+        for (block, entry) in given {
+            freed.push(match deltas.seen_by(number, block) {
+                Some((holder, seen)) => {
+                    replace_in(&mut deltas, holder, block, entry.born(seen.born));
+                    seen
+                }
+                None => {
+                    let seen = &mut map.entries[usize::from(block)];
+                    std::mem::replace(seen, entry.born(seen.born))
+                }
+            });
+            let is_of =
+                |named: &(_, u32, u16, u32)| (named.0, named.1, named.2) == (id, part, u16::from(block));
+            self.members[index].damaged_named.retain(|named| !is_of(named));
+        }
+        self.put_deltas_back((key, part), deltas);
+        self.change_map(key, part, |page| *page = map);
+        freed.into_iter().for_each(|entry| self.free_entry(index, entry));
+        self.drop_map_if_empty(key, part);
+        Ok(())
+    }
+
+    /// Refuses what is not the block that was damaged: the log has a newer one, or the map tells another checksum. Where that tells none, the live disk's version is not
+    /// known, and if a page is lost, nor is it known who sees the block.
+    fn expect_the_same(
+        &self,
+        (key, part, block): (u32, u32, u8),
+        number: u32,
+        (seen, given): (Entry, Entry),
+    ) -> Result<(), GroupError> {
+        let dirty = self.index.of(key, part);
+        let in_log = match number {
+            0 => dirty.and_then(|dirty| dirty.find(block)),
+            number => dirty.and_then(|dirty| dirty.find_before(block, number)),
+        };
+        let is_unknown = seen.is_lost() || seen.checksum == Descriptor::LOST.checksums[0];
+        let is_same = match is_unknown {
+            true => number > 0 && seen != Entry::LOST_PAGE,
+            false => given.unit().is_some() && seen.unit().is_some() && given.checksum == seen.checksum,
+        };
+        match in_log.is_none() && (is_same || !self.rules.hold(Rule::MendWithTheSame)) {
+            true => Ok(()),
+            false => Err(GroupError::Damaged),
+        }
+    }
+}
+
+fn replace_in(deltas: &mut Deltas, holder: u32, block: u8, entry: Entry) {
+    deltas.take(holder, block);
+    deltas.put(holder, block, entry);
+}
