@@ -712,9 +712,13 @@ impl Group {
             let member = &mut self.members[index];
             let owner = member.owners[extent as usize];
             if member.pools.contains(extent) {
-                // Pages of one checkpoint agree: that a part has it is said by records of the log from before it was a pool.
-                member.owners[extent as usize] = Owner::default();
-                self.index.drop_at(ExtentLocation { member: index, extent });
+                // Pages of one checkpoint agree: that a part has it is said by records of the log from before it was a pool, or by a descriptor that was
+                // to be cleared. That is still to be done, or it would say so when it is no pool any more.
+                let location = ExtentLocation { member: index, extent };
+                if !owner.is_free() || self.index.at(location).is_some() {
+                    member.owners[extent as usize] = Owner::default();
+                    self.index.reset(location, None, self.log.tail());
+                }
                 continue;
             }
             if owner.is_free() {

@@ -192,6 +192,11 @@ fn seeds_of_one_host_with_damage_or_compression_that_once_failed_pass() {
             "a part's map page was lost, and the extent that it had left, which the log still named, was taken for a new one: holes were read where data had been",
         ),
         (
+            1_200_912,
+            "compression snapshots restless busy renewals",
+            "an extent was freed and became a pool; a start forgot that its descriptor was to be cleared, which named its part again when the pool was dissolved",
+        ),
+        (
             100491,
             "bad-sectors bad-pages snapshots rollbacks restless compression",
             "a rollback went to the log behind the deletion of its snapshot: what was destaged between the two was not kept for it",
