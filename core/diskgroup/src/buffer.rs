@@ -6,7 +6,7 @@
 use crate::format::batch::{BatchHeader, Record};
 use crate::io::Op;
 use crate::log::{BatchStart, Gather, Log};
-use crate::work::{OwnRecord, Then, Work};
+use crate::work::{AWAITING, OwnRecord, Then, Work};
 use base::Buffer;
 use base::request::Buffers;
 use std::collections::VecDeque;
@@ -43,10 +43,8 @@ pub(crate) struct WriteBuffer {
     sealed: Option<Sealed>,
     /// Guests' work that found no room in the log or the next batch.
     waiting: VecDeque<Work>,
-    /// Records of a checkpoint that found no room in the next batch.
-    checkpoint_waiting: VecDeque<OwnRecord>,
-    /// Other records of the group's own, likewise.
-    records_waiting: VecDeque<OwnRecord>,
+    /// Records of the group's own that found no room there, by who waits for them.
+    records_waiting: [VecDeque<OwnRecord>; AWAITING],
 }
 
 impl WriteBuffer {
@@ -88,7 +86,7 @@ impl WriteBuffer {
 
     /// Whether records of the group's own wait.
     pub(crate) fn has_records_waiting(&self) -> bool {
-        !self.records_waiting.is_empty() || !self.checkpoint_waiting.is_empty()
+        self.records_waiting.iter().any(|queue| !queue.is_empty())
     }
 
     /// Where the next batch that is not yet stable begins.
@@ -190,10 +188,7 @@ impl WriteBuffer {
 
     /// Whether records of that kind wait.
     pub(crate) fn has_waiting_before(&self, record: &OwnRecord) -> bool {
-        match record.for_checkpoint {
-            true => !self.checkpoint_waiting.is_empty(),
-            false => !self.records_waiting.is_empty(),
-        }
+        !self.records_waiting[record.awaiting() as usize].is_empty()
     }
 
     /// A record waits behind all others of its kind.
@@ -207,15 +202,12 @@ impl WriteBuffer {
     }
 
     fn record_queue(&mut self, record: &OwnRecord) -> &mut VecDeque<OwnRecord> {
-        match record.for_checkpoint {
-            true => &mut self.checkpoint_waiting,
-            false => &mut self.records_waiting,
-        }
+        &mut self.records_waiting[record.awaiting() as usize]
     }
 
-    /// Takes the record that goes next: of those that a checkpoint waits for, else of the others.
+    /// Takes the record that goes next: of those that a checkpoint waits for, then destaging, then others.
     pub(crate) fn next_record_waiting(&mut self) -> Option<OwnRecord> {
-        self.checkpoint_waiting.pop_front().or_else(|| self.records_waiting.pop_front())
+        self.records_waiting.iter_mut().find_map(VecDeque::pop_front)
     }
 
     /// Whether the batch that is being gathered speaks of a component.
@@ -225,18 +217,17 @@ impl WriteBuffer {
 
     /// Whether a record that names the device is on its way to the log and has no position there yet.
     pub(crate) fn is_device_named(&self, index: u8) -> bool {
-        let waiting = self.records_waiting.iter().chain(&self.checkpoint_waiting).map(|one| &one.record);
+        let waiting = self.records_waiting.iter().flatten().map(|one| &one.record);
         let mut records = self.gather.then().iter().map(|one| &one.record).chain(waiting);
         records.any(|record| record.device_named() == Some(index))
     }
 
     /// The log is lost: nothing of this gets there.
     pub(crate) fn take_all(&mut self) -> Undone {
-        let WriteBuffer { gather, sealed, waiting, checkpoint_waiting, records_waiting } =
-            std::mem::take(self);
+        let WriteBuffer { gather, sealed, waiting, records_waiting } = std::mem::take(self);
         let sealed = sealed.map(|sealed| sealed.then).unwrap_or_default();
         let gathered = sealed.iter().chain(gather.then()).filter_map(|then| then.op).collect();
-        let records = checkpoint_waiting.into_iter().chain(records_waiting).collect();
+        let records = records_waiting.into_iter().flatten().collect();
         Undone { gathered, waiting, records }
     }
 }

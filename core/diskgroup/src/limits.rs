@@ -25,6 +25,10 @@ pub fn log_blocks_reserved(log_blocks: u64) -> u64 {
     (log_blocks / 32).max(24)
 }
 
+/// Log blocks that only records of chunks may take, beside those of a checkpoint: four batches of one record each, with a copy of its header. One chunk has pages for 128
+/// parts.
+pub const CHUNK_LOG_BLOCKS: u64 = 8;
+
 /// Log blocks that the intents of one checkpoint take at most: 16 bytes for each page.
 pub fn intent_blocks_max(log_blocks: u64) -> u64 {
     1 + (dirty_pages_max(log_blocks) as u64 * 16).div_ceil(BLOCK_SIZE)

@@ -13,7 +13,7 @@ use crate::table::{Content, Table};
 use crate::unreadable::FailedReads;
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, SECTOR_SIZE};
 use base::{ComponentId, DeviceId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Who owns an extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -81,6 +81,8 @@ pub(crate) struct Member {
     doubted: BTreeSet<u32>,
     /// The chunk that is being made.
     pub(crate) chunk: Option<ChunkMaking>,
+    /// Extents of chunks that were being made when the group ended, whose records are in the log: they are made before others.
+    pub(crate) chunks_made: VecDeque<u32>,
     /// Extents of which nobody knows what they hold, since the page that told was damaged. While there are any, a part
     /// without an extent is not known to be a hole.
     pub(crate) lost_extents: u32,
@@ -121,6 +123,7 @@ impl Member {
             table: Table::new(&geometry),
             doubted: BTreeSet::new(),
             chunk: None,
+            chunks_made: VecDeque::new(),
             lost_extents: 0,
             lost_pages: 0,
             component_count: 0,
@@ -278,9 +281,12 @@ impl Member {
         Ok(())
     }
 
-    /// Free pages of chunks, those of the chunk that is being made among them: promised pages need no other extent.
+    /// Free pages of chunks, those of chunks that are being made among them: promised pages need no other extent.
     pub(crate) fn pages_had(&self) -> u32 {
-        self.table.free_page_count() + if self.chunk.is_some() { PAGES_PER_CHUNK } else { 0 }
+        // One that was being made before is both until it is made.
+        let is_new = self.chunk.is_some() && self.chunks_made.is_empty();
+        let made = u32::from(is_new) + self.chunks_made.len() as u32;
+        self.table.free_page_count() + made * PAGES_PER_CHUNK
     }
 
     /// The unit of the device at which a frame begins.

@@ -7,7 +7,7 @@ use crate::log::BatchStart;
 use crate::unreadable::BadBlocks;
 use base::ComponentId;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// A batch whose header verifies.
@@ -97,6 +97,8 @@ pub(crate) struct Recovery {
     gone: FxHashMap<ComponentId, u64>,
     /// Extents (member, extent) that the log gives to parts, and that belonged to nobody before.
     claims: BTreeSet<(u8, u32)>,
+    /// Chunks (member, number) that the log says were made, with their extents, as long as no later record gives the extent to anybody.
+    chunks: BTreeMap<(u8, u32), u32>,
     /// Versions of pages (member, page, version) that the log says were about to be written.
     intents: FxHashSet<(u8, u32, u64)>,
 }
@@ -212,6 +214,22 @@ impl Recovery {
     /// The extents of a device of which that is so.
     pub(crate) fn claims(&self, member: u8) -> impl Iterator<Item = u32> {
         self.claims.range((member, 0)..=(member, u32::MAX)).map(|(_, extent)| *extent)
+    }
+
+    /// A record of the log says that an extent is that chunk of the table.
+    pub(crate) fn note_chunk(&mut self, member: u8, number: u32, extent: u32) {
+        self.note_taken(member, extent);
+        self.chunks.insert((member, number), extent);
+    }
+
+    /// A record of the log says something else of an extent.
+    pub(crate) fn note_taken(&mut self, member: u8, extent: u32) {
+        self.chunks.retain(|(of, _), other| (*of, *other) != (member, extent));
+    }
+
+    /// The extent of a chunk that was made and of which no descriptor tells.
+    pub(crate) fn chunk_made(&self, member: u8, number: u32) -> Option<u32> {
+        self.chunks.get(&(member, number)).copied()
     }
 
     /// Where the log says that a component is gone, if it does.

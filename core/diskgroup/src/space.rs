@@ -74,6 +74,11 @@ impl Space {
         self.reserved = self.reserved - u64::from(before) + u64::from(after);
     }
 
+    /// Takes an extent for the group itself, if it is free.
+    pub(crate) fn take_this(&mut self, extent: u32) -> bool {
+        self.free.remove(extent)
+    }
+
     /// Promises an extent; `None` if none is left for that claim.
     pub(crate) fn promise(&mut self, claim: Claim) -> Option<SpacePromise> {
         let is_covered = claim == Claim::Reserved || self.unreserved() > 0;

@@ -74,7 +74,29 @@ pub(crate) struct OwnRecord {
     pub(crate) for_checkpoint: bool,
 }
 
+/// Who waits for a record of the group's own, those whose record goes first before others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaiting {
+    /// The checkpoint under way.
+    Checkpoint,
+    /// Destaging, which has no pages until then, and every checkpoint that is to come after it.
+    Destaging,
+    Others,
+}
+
+/// How many that are.
+pub(crate) const AWAITING: usize = 3;
+
 impl OwnRecord {
+    /// Who waits for it.
+    pub(crate) fn awaiting(&self) -> Awaiting {
+        match (self.for_checkpoint, &self.record) {
+            (true, _) => Awaiting::Checkpoint,
+            (false, Record::Chunk { .. }) => Awaiting::Destaging,
+            (false, _) => Awaiting::Others,
+        }
+    }
+
     /// Bytes that it takes in a header, rounded up.
     pub(crate) fn size(&self) -> usize {
         match &self.record {

@@ -4,12 +4,13 @@
 //! looks like a page, and a record in the log keeps its place among those of the extent's former use. The descriptor tells of the chunk with the next
 //! checkpoint, which is also the first to write pages into it. After a crash before that there is no chunk, and the extent is free.
 
-use super::Group;
+use super::{Group, Phase};
 use crate::format::FORMAT_PLAIN;
 use crate::format::batch::{ExtentLocation, Record};
 use crate::format::page::{CHUNK, Descriptor};
 use crate::io::Output;
 use crate::member::{ChunkMaking, Owner};
+use crate::recovery::Recovery;
 use crate::requests::Purpose;
 use crate::table::PageWaiter;
 use base::units::EXTENT_SIZE;
@@ -50,6 +51,11 @@ impl Group {
             match member.chunk {
                 Some(ChunkMaking::OnItsWay { .. }) => {}
                 Some(ChunkMaking::Begun { extent }) => self.zero_chunk(index, extent, out),
+                None if !member.chunks_made.is_empty() => {
+                    let extent = member.chunks_made[0];
+                    self.members[index].chunk = Some(ChunkMaking::Begun { extent });
+                    self.zero_chunk(index, extent, out);
+                }
                 None if is_wanted => {
                     let Some(extent) = self.members[index].space.take() else { continue };
                     self.members[index].chunk = Some(ChunkMaking::Begun { extent });
@@ -85,15 +91,38 @@ impl Group {
         member.is_unsynced = true;
         let number = member.table.chunk_count();
         let location = ExtentLocation { member: index, extent };
-        self.submit_record(None, Record::Chunk { location, number });
+        match member.chunks_made.front() == Some(&extent) {
+            true => {
+                member.chunks_made.pop_front();
+                self.chunk_is_stable(location, number);
+            }
+            false => self.submit_record(None, Record::Chunk { location, number }),
+        }
     }
 
     /// The record of a chunk is put into force. In recovery it only says again whose the extent is: what it says counts once a
     /// descriptor does.
     pub(super) fn install_chunk(&mut self, location: ExtentLocation, number: u32) {
+        if let Phase::Opening(recovery) = &mut self.phase {
+            recovery.note_chunk(location.member, number, location.extent);
+        }
         let member = &mut self.members[location.member];
         if member.table.extent_of_chunk(number) == Some(location.extent) {
             member.owners[location.extent as usize] = Owner { component: CHUNK, part: number };
+        }
+    }
+
+    /// At the end of recovery: chunks that were made, and that no descriptor tells of yet, are made again in their extents. Their records are in the log.
+    pub(super) fn take_chunks_made(&mut self, index: u8, recovery: &Recovery) {
+        let member = &mut self.members[index];
+        let mut number = member.table.chunk_count();
+        while let Some(extent) = recovery.chunk_made(index, number)
+            && member.owners[extent as usize].is_free()
+            && !member.pools.contains(extent)
+            && member.space.take_this(extent)
+        {
+            member.chunks_made.push_back(extent);
+            number += 1;
         }
     }
 

@@ -230,9 +230,18 @@ impl Group {
         {
             recovery.note_claim(location.member, location.extent);
         }
+        self.note_taken(location);
+    }
+
+    /// While the log is read: it says something of an extent.
+    fn note_taken(&mut self, location: ExtentLocation) {
+        if let Phase::Opening(recovery) = &mut self.phase {
+            recovery.note_taken(location.member, location.extent);
+        }
     }
 
     fn disown(&mut self, location: ExtentLocation, position: u64) {
+        self.note_taken(location);
         self.members[location.member].owners[location.extent as usize] = Owner::default();
         self.index.reset(location, None, position);
     }

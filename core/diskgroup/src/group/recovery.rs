@@ -760,6 +760,7 @@ impl Group {
             self.index.settle_in_place(key, owner.part, |born| lineage.keeper(born).is_none());
         }
         self.doubt_claims(index, recovery);
+        self.take_chunks_made(index, recovery);
         Ok(())
     }
 }

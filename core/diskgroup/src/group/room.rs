@@ -3,7 +3,9 @@
 //! Only a checkpoint makes room in the log, and it needs some itself: it logs which pages it writes, and tells again what is still in the
 //! windows of components and stands in the part that the log lets go. What guests, and the group's other records, take must leave as
 //! much, or the group stands still for good. Windows may hold far more than their usual few milliseconds of writes, as when the
-//! directory is away and no watermark moves on, so what they need is counted.
+//! directory is away and no watermark moves on, so what they need is counted. Before a checkpoint destaging may need pages, and a chunk for them is a
+//! record, too: for those there is room that nothing else may take. A start that finds such a record in the log makes that chunk, so that
+//! starts that follow each other do not fill the room up.
 
 use super::Group;
 use crate::format::batch::HEADER_BLOCKS_MAX;
@@ -36,7 +38,8 @@ impl Group {
 
     fn has_room_for(&self, records: usize, blocks: u64, entries: u64, held: u64) -> bool {
         let own = limits::log_blocks_reserved(self.log.blocks());
-        let reserve = own + self.checkpoint_room() + self.carry_room(held);
+        let destaging = limits::CHUNK_LOG_BLOCKS + self.carry_room(held);
+        let reserve = own + self.checkpoint_room() + destaging;
         !self.buffer.has_records_waiting()
             && self.index.has_room(entries, self.log.blocks())
             && self.has_room(records * WRITE_RECORD_SIZE + blocks as usize * 4, blocks, reserve)

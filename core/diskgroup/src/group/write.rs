@@ -11,10 +11,11 @@ use crate::component::Component;
 use crate::format::batch::{ExtentLocation, Origin, Record, WindowEntry};
 use crate::index::Dirty;
 use crate::io::{Completion, ComponentKey, GroupError, LayerRanges, Op, Output};
+use crate::limits;
 use crate::requests::Purpose;
 use crate::rules::Rule;
 use crate::space::Claim;
-use crate::work::{Change, OwnRecord, Target, Then, Work, checksums, fail};
+use crate::work::{Awaiting, Change, OwnRecord, Target, Then, Work, checksums, fail};
 use base::ComponentId;
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE};
@@ -79,7 +80,11 @@ impl Group {
 
     /// Puts a record into the next batch; hands it back if there is no room.
     fn accept_own(&mut self, record: OwnRecord) -> Option<OwnRecord> {
-        let reserve = if record.for_checkpoint { 0 } else { self.checkpoint_room() };
+        let reserve = match record.awaiting() {
+            Awaiting::Checkpoint => 0,
+            Awaiting::Destaging => self.checkpoint_room(),
+            Awaiting::Others => self.checkpoint_room() + limits::CHUNK_LOG_BLOCKS,
+        };
         if !self.has_room(record.size(), 0, reserve) {
             return Some(record);
         }
