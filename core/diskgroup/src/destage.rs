@@ -468,11 +468,11 @@ impl Destaging {
         (damaged, moving.outstanding == 0)
     }
 
-    /// The blocks that a visit is about to write, each with its position in the log.
+    /// The blocks that a visit is about to give their places, each with its position in the log: damaged ones, which are not written, among them.
     pub(crate) fn items_of(&self, key: u32) -> Vec<(u8, u64)> {
         let moving = self.moves[key as usize].moving.as_ref().expect("its device requests were begun");
-        let written = moving.items.iter().filter(|item| item.data.is_some());
-        written.map(|item| (item.block, item.position)).collect()
+        let blocks = moving.items.iter().filter(|item| item.checksum.is_some());
+        blocks.map(|item| (item.block, item.position)).collect()
     }
 
     /// The items of a visit, whose blocks are all read, that are still needed.

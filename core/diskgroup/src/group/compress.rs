@@ -80,7 +80,7 @@ impl Group {
             return false;
         }
         self.drop_overtaken(key);
-        if self.destaging.items_of(key).is_empty() {
+        if self.destaging.items_mut(key).iter().all(|item| item.data.is_none()) {
             return false;
         }
         self.compressing.wait(key);
@@ -146,6 +146,7 @@ impl Group {
         let owner = self.owner_of(dirty);
         self.drop_overtaken(key);
         let blocks = self.destaging.items_of(key);
+        let promised = blocks.len();
         self.index.begin_move(dirty, blocks);
         let (places, count) = self.pack_items(key);
         let mut shared = self.take_shared(key, &places, count);
@@ -157,7 +158,8 @@ impl Group {
         }
         let (places, count) = if shared.is_none() { self.pack_items(key) } else { (places, count) };
         let frames = self.take_frames(index, count);
-        let spare = (places.len() - count) as u64;
+        // Compressed blocks need fewer, and one that is damaged in the log none. After a crash each is promised a frame again.
+        let spare = (promised - count) as u64;
         let member = &mut self.members[index];
         member.pools.spare(spare);
         let mut lost: Vec<u8> = Vec::new();

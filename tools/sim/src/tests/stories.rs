@@ -192,6 +192,11 @@ fn seeds_of_one_host_with_damage_or_compression_that_once_failed_pass() {
             "a part's map page was lost, and the extent that it had left, which the log still named, was taken for a new one: holes were read where data had been",
         ),
         (
+            1_400_514,
+            "snapshots rollbacks restless",
+            "blocks that were damaged in the log needed no frames when they were destaged: others were promised these, and after a crash there were two promises of each",
+        ),
+        (
             1_200_912,
             "compression snapshots restless busy renewals",
             "an extent was freed and became a pool; a start forgot that its descriptor was to be cleared, which named its part again when the pool was dissolved",
