@@ -141,14 +141,14 @@ impl Deltas {
         within.any(|group| group.entries.binary_search_by_key(&block, |(block, _)| *block).is_ok())
     }
 
-    /// The snapshot in whose delta one finds a block, with the entry there; `None` if it sees what the live disk does. Of a delta that has two, which is so
+    /// The snapshot in whose delta one finds a block, with the entry there; `None` if it sees what the live disk does, as that (0) itself does. Of a delta that has two, which is so
     /// where a page was lost, nobody knows ([`Entry::LOST_PAGE`]).
     pub(crate) fn seen_by(&self, snapshot: u32, block: u8) -> Option<(u32, Entry)> {
         let all = self
             .pages
             .iter()
             .flat_map(|(_, page)| page.groups.iter().map(move |group| (page, group.snapshot)));
-        let newer = all.filter(|(_, number)| *number >= snapshot);
+        let newer = all.filter(|(_, number)| *number >= snapshot && snapshot > 0);
         let found: Vec<(u32, Entry)> =
             newer.filter_map(|(page, number)| Some((number, page.find(number, block)?))).collect();
         let least = found.iter().map(|(number, _)| *number).min()?;

@@ -23,6 +23,7 @@ mod play;
 mod rebuilding;
 mod register;
 mod rollback;
+mod rotting;
 mod row_checks;
 mod scenes;
 mod snapshots;

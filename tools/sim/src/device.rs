@@ -223,13 +223,18 @@ impl Device {
             return None;
         }
         let number = candidates[random.below(candidates.len() as u64) as usize];
-        let block = self.blocks.get_mut(&number)?;
-        let slot = block.unstable.last_mut().or(block.stable.as_mut())?;
+        self.flip(number, random).then_some(number * BLOCK_SIZE)
+    }
+
+    /// Flips one bit of that block. False if it was never written.
+    pub fn flip(&mut self, number: u64, random: &mut Random) -> bool {
+        let Some(block) = self.blocks.get_mut(&number) else { return false };
+        let Some(slot) = block.unstable.last_mut().or(block.stable.as_mut()) else { return false };
         let mut bytes = slot.to_vec();
         let bit = random.below(BLOCK_SIZE * 8) as usize;
         bytes[bit / 8] ^= 1 << (bit % 8);
         *slot = bytes.into();
-        Some(number * BLOCK_SIZE)
+        true
     }
 }
 

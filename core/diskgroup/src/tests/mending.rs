@@ -46,15 +46,18 @@ fn a_block_is_mended_for_all_who_see_it_and_stays_so() {
         check(&mut stage);
         stage.damage(0xa0);
         stage.damage(0xa1);
+        stage.damage(0xb1);
         for snapshot in [0, 1, 2] {
             assert_eq!(stage.read(0, 1, snapshot), Err(GroupError::Damaged));
         }
         assert_eq!(stage.read(1, 1, 2), Err(GroupError::Damaged));
-        assert_eq!(stage.told(), [(0, 0), (1, 2)], "each once, and what the live disk sees as that");
+        assert_eq!(stage.read(1, 1, 0), Err(GroupError::Damaged));
+        assert_eq!(stage.told(), [(0, 0), (1, 0), (1, 2)], "each once, and what the live disk sees as that");
         assert_eq!(stage.told(), [], "it was told");
         stage.scrub();
-        assert_eq!(stage.told(), [(0, 0), (1, 2)], "it is still so");
+        assert_eq!(stage.told(), [(0, 0), (1, 0), (1, 2)], "it is still so");
         assert_eq!(stage.mend(0, 0, 0xa0), Ok(()));
+        assert_eq!(stage.mend(0, 1, 0xb1), Ok(()), "what the snapshot has is another one");
         assert_eq!(stage.mend(1, 1, 0xa1), Ok(()), "whoever sees it may be named");
         check(&mut stage);
         stage.drain();

@@ -35,6 +35,8 @@ const CLONES: u64 = 0xc10e_0000_0000_0050;
 /// See `SCENES`.
 const TOGETHER: u64 = 0x7063_e74e_4000_0001;
 /// See `SCENES`.
+const ROTS: u64 = 0x0207_7e00_0000_0052;
+/// See `SCENES`.
 const WATCHERS: u64 = 0x1a57_3042_d500_0000;
 
 /// What a run has beside its plan. None of them by default: a pinned scenario names all that it has, and a feature that is new
@@ -82,6 +84,8 @@ pub struct Features {
     pub clones: bool,
     /// Snapshots of all disks at one moment, in the same way; without `snapshots`, nothing.
     pub together: u64,
+    /// Blocks of one host that rot once all is quiet, which scrubbing must find and owners have mended.
+    pub rots: u64,
 }
 
 /// One of the scenes that a seed may draw (`scenes`).
@@ -134,6 +138,7 @@ impl Features {
         let mut zeroes = Random::new(seed ^ ZEROES);
         let snapshots = Random::new(seed ^ SNAPSHOTS);
         let mut together = Random::new(seed ^ TOGETHER);
+        let mut rots = Random::new(seed ^ ROTS);
         let mut often = Random::new(seed ^ SNAPSHOTS_OFTEN);
         let features = Features {
             scene,
@@ -155,6 +160,7 @@ impl Features {
             snapshots: if often.chance(1, 3) { often.range(500..6000) } else { 0 },
             clones: Random::new(seed ^ CLONES).chance(1, 3),
             together: if together.chance(1, 2) { together.range(500..4000) } else { 0 },
+            rots: if rots.chance(1, 3) { rots.range(1..60) } else { 0 },
         };
         let streams = Streams {
             scenes,
@@ -186,7 +192,7 @@ impl fmt::Display for Features {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Features { scene, stand_ins, double_losses, busy, hangs, deaf, spoils, limits, .. } = *self;
         let Features { watchers, large_copies, parity, folds, checks, disagreements, moving, .. } = *self;
-        let Features { zeroes, snapshots, clones, together, .. } = *self;
+        let Features { zeroes, snapshots, clones, together, rots, .. } = *self;
         let flags = [
             ("late-joins", scene == Some(Scene::LateJoins)),
             ("shaky-openings", scene == Some(Scene::ShakyOpenings)),
@@ -210,6 +216,7 @@ impl fmt::Display for Features {
             ("moving", moving),
             ("snapshots", snapshots),
             ("together", together),
+            ("rots", rots),
         ];
         let names = flags.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name.to_owned());
         let rates = rates.into_iter().filter(|(_, rate)| *rate > 0);
@@ -253,6 +260,7 @@ impl FromStr for Features {
                 "clones" => features.clones = true,
                 "snapshots" => features.snapshots = rate()?,
                 "together" => features.together = rate()?,
+                "rots" => features.rots = rate()?,
                 other => return Err(format!("several hosts have no feature `{other}`")),
             }
         }

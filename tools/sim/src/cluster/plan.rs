@@ -97,6 +97,8 @@ pub struct Plan {
     pub row_check_pace: u64,
     /// Rows that are made to disagree once all is quiet.
     pub disagreements: u64,
+    /// Blocks of one host that rot once all is quiet.
+    pub rots: u64,
     /// Hosts that hear nothing of others and of the directory for a while, and are heard by all.
     pub deaf: u64,
     /// Whether clocks run at different speeds.
@@ -373,6 +375,7 @@ impl Plan {
         self.fold_after = (features.folds > 0).then(|| Duration::from_millis(features.folds));
         self.row_check_pace = features.checks << 20;
         self.disagreements = if features.checks > 0 { features.disagreements } else { 0 };
+        self.rots = features.rots;
         if let Some(code) = self.code {
             let more = self.hosts - self.copies;
             self.copies = u64::from(code.members());

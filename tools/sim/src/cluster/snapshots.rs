@@ -283,7 +283,7 @@ impl World {
     }
 
     /// Reads the views of every component by itself.
-    fn inspect_views(&mut self) -> Result<(), String> {
+    pub(crate) fn inspect_views(&mut self) -> Result<(), String> {
         self.inspected.clear();
         // Components of a clone do not have all of it.
         let whole = (0..self.guests.len()).filter(|guest| self.guests[*guest].origin.is_none());

@@ -9,6 +9,7 @@ use super::network::Network;
 use super::plan::{MS, Plan};
 use super::rebuilding::{RebuildEvent, Rebuilding};
 use super::rollback::{Rollback, RollbackEvent};
+use super::rotting;
 use super::row_checks::{ROWS, SpoiledRow};
 use super::scenes::SceneEvent;
 use super::stand_ins::{StandInEvent, StandIns};
@@ -212,6 +213,8 @@ pub struct World {
     /// Rows that were made to disagree and were not found yet.
     pub(crate) spoiled_rows: Vec<(u64, SpoiledRow)>,
     pub(crate) row_draws: Random,
+    /// Which blocks rot once all is quiet.
+    pub(crate) rotting: Random,
     pub(crate) summary: Summary,
     pub(crate) verbose: bool,
     pub(crate) failure: Option<String>,
@@ -238,6 +241,7 @@ impl World {
         (world.limits, world.moving) = (streams.limits, streams.moving);
         (world.snapshots, world.moments.random) = (streams.snapshots, streams.together);
         world.row_draws = Random::new(seed ^ ROWS);
+        world.rotting = rotting::draws(seed);
         world.watchers = Watchers::new(features.watchers.then_some(streams.watchers));
         if world.plan.snapshots > 0 {
             world.guests.iter_mut().for_each(|guest| guest.registers.remember());
@@ -311,6 +315,7 @@ impl World {
             rollback: Rollback::default(),
             spoiled_rows: Vec::new(),
             row_draws: Random::new(0),
+            rotting: Random::new(0),
             summary: Summary::default(),
             verbose: false,
             failure: None,
@@ -351,6 +356,7 @@ impl World {
         self.compare_copies()?;
         self.compare_views()?;
         self.make_rows_disagree()?;
+        self.have_blocks_rot()?;
         self.summary.answered = self.guests.iter().map(|guest| guest.answered).sum();
         self.summary.repeated = self.guests.iter().map(Guest::repeated).sum();
         Ok(self.summary)
@@ -567,7 +573,7 @@ impl World {
             Output::Reply { token, outcome } => self.reply(token, outcome),
             Output::Event { event, .. } => {
                 self.say(|| format!("host {host}: {event:?}"));
-                let is_spoilt = self.plan.spoils > 0
+                let is_spoilt = (self.plan.spoils > 0 || self.summary.rotted > 0)
                     && matches!(
                         event,
                         diskgroup::Event::BlockDamaged { .. } | diskgroup::Event::ScrubRound { .. }

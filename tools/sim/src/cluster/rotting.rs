@@ -1,0 +1,110 @@
+//! Blocks of one host that rot at rest once all is quiet: bits that flip, and sectors that cannot be read. Scrubbing must find each, and owners must have it
+//! mended from another copy, also where only snapshots see it.
+
+use super::plan::MS;
+use super::world::World;
+use crate::model::value_of;
+use base::Random;
+use base::units::BLOCK_SIZE;
+use node::GroupKey;
+use replication::Standing;
+use replication::limits::DAMAGE_PERIOD;
+
+/// See `features`.
+const STREAM: u64 = 0x0207_7e00_0000_0053;
+/// Sectors that cannot be read: fewer than take a device out of service.
+const SECTORS: u64 = 3;
+/// How often what was found in rounds of scrubbing is waited for: a block that several snapshots see in turn comes to light one after the other.
+const ROUNDS: u32 = 8;
+/// Bytes that are scrubbed in a second.
+const PACE: u64 = 256 << 20;
+
+/// Where the choices come from.
+pub(crate) fn draws(seed: u64) -> Random {
+    Random::new(seed ^ STREAM)
+}
+
+impl World {
+    /// When all is quiet, some blocks of a host rot; all that components hold must be whole again.
+    pub(crate) fn have_blocks_rot(&mut self) -> Result<(), String> {
+        let is_strange = self.summary.rolled_back + self.summary.rebuilt > 0;
+        if self.plan.rots == 0
+            || self.may_damage()
+            || self.plan.spoils > 0
+            || is_strange
+            || !self.has_copies()
+        {
+            return Ok(());
+        }
+        let mut random = self.rotting.clone();
+        let host = random.below(self.hosts.len() as u64) as usize;
+        let group = self.hosts[host].node.as_ref().and_then(|node| node.group(GroupKey(0)));
+        if group.is_none_or(|group| group.components().is_empty()) {
+            return Ok(()); // What stands there is nobody's.
+        }
+        self.rot_at_rest(host, &mut random);
+        self.with_node(host, |node, _, _| {
+            if let Some(group) = node.group_mut(GroupKey(0)) {
+                group.set_scrub_pace(PACE);
+            }
+        });
+        let mut told = Ok(());
+        for _ in 0..ROUNDS {
+            self.scrub_rounds(host)?;
+            self.run_until(self.now + DAMAGE_PERIOD.as_nanos() as u64 + 5000 * MS)?;
+            told = self.compare_copies().and_then(|()| self.inspect_views());
+            if told.is_ok() {
+                break;
+            }
+        }
+        told.map_err(|why| format!("what rotted is not mended: {why}"))
+    }
+
+    /// Whether each place of all disks has a component beside each, so that each block has a good copy.
+    fn has_copies(&self) -> bool {
+        self.directory.disks().iter().all(|disk| {
+            let Some((_, roster)) = self.directory.get(*disk) else { return false };
+            let actives = |place: u16| {
+                let here = roster.members.iter().filter(move |one| one.place == place);
+                here.filter(|one| one.standing == Standing::Active).count()
+            };
+            (0..roster.place_count() as u16).all(|place| actives(place) > 1)
+        })
+    }
+
+    fn rot_at_rest(&mut self, host: usize, random: &mut Random) {
+        self.summary.rotted += self.plan.rots;
+        let extents = self.hosts[host].extents();
+        let device = self.hosts[host].devices.last_mut().expect("a group has devices");
+        let mut candidates = device.readable_blocks(extents);
+        // Pages of the table are another matter.
+        let value =
+            |number: &u64| value_of(&device.read(number * BLOCK_SIZE, BLOCK_SIZE as usize)).unwrap_or(0);
+        candidates.retain(|number| value(number) != 0);
+        for count in 0..self.plan.rots.min(candidates.len() as u64) {
+            let number = candidates[random.below(candidates.len() as u64) as usize];
+            match count < SECTORS {
+                true => device.spoil(number),
+                false => {
+                    device.flip(number, random);
+                }
+            }
+        }
+    }
+
+    /// A whole round of scrubbing begins and ends.
+    fn scrub_rounds(&mut self, host: usize) -> Result<(), String> {
+        let rounds = |world: &World| {
+            let node = world.hosts[host].node.as_ref();
+            node.and_then(|node| Some(node.group(GroupKey(0))?.state().counters.scrub_rounds))
+        };
+        let before = rounds(self).unwrap_or_default();
+        for _ in 0..600 {
+            self.run_until(self.now + 500 * MS)?;
+            if rounds(self).is_none_or(|rounds| rounds > before + 1) {
+                return Ok(());
+            }
+        }
+        Err("scrubbing does not get through a device in five minutes".to_owned())
+    }
+}
