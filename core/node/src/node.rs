@@ -13,7 +13,7 @@ use crate::shares::{Done, Shares};
 use base::request::{Request, RequestError};
 use base::units::EXTENT_SIZE;
 use base::{Buffer, DeviceId, Instant, Pool};
-use diskgroup::{Completion, ComputeId, Computed, Group, GroupError, Input, Io, IoFailure, Op};
+use diskgroup::{Completion, ComputeId, Computed, Event, Group, GroupError, Input, Io, IoFailure, Op};
 use replication::components::StoreOp;
 use slab::Slab;
 use std::cmp::Reverse;
@@ -312,7 +312,12 @@ impl Node {
         for output in outputs.drain(..) {
             match output {
                 diskgroup::Output::Done { op, result } => self.answered(op, result, out),
-                diskgroup::Output::Event(event) => out.push(Output::Event { group: key, event }),
+                diskgroup::Output::Event(event) => {
+                    if matches!(event, Event::BlockDamaged { .. } | Event::ScrubRound { .. }) {
+                        self.have_damage_mended(key);
+                    }
+                    out.push(Output::Event { group: key, event });
+                }
                 diskgroup::Output::Compute { id, task } => out.push(Output::Compute { group: key, id, task }),
                 device @ (diskgroup::Output::Read { .. }
                 | diskgroup::Output::Write { .. }
@@ -323,6 +328,17 @@ impl Node {
             }
         }
         self.spare.push(outputs);
+    }
+
+    /// Damage was found. An owner asks for it now and then; a disk that has none gets one.
+    fn have_damage_mended(&mut self, group: GroupKey) {
+        let disks = self.group(group).map_or_else(Vec::new, Group::damaged_disks);
+        for disk in disks {
+            if let Some(key) = self.disk(disk) {
+                self.disks[key.0].ownership.has_damage = true;
+                self.look_soon(key.0);
+            }
+        }
     }
 
     fn answered(&mut self, op: Op, result: Result<Completion, GroupError>, out: &mut Vec<Output>) {

@@ -39,6 +39,8 @@ pub(crate) struct Ownership {
     /// Whether a change of the record since this node's start made another node the owner: then the record is not an
     /// old one.
     pub(crate) is_live: bool,
+    /// Whether this node found damage of the disk that no owner has asked for yet.
+    pub(crate) has_damage: bool,
     /// Times in a row that the disk was taken from this node.
     pub(crate) losses: u32,
     /// When the owner was last asked to release the disk.
@@ -92,6 +94,7 @@ impl Ownership {
             denied: None,
             promised: None,
             is_live: false,
+            has_damage: false,
             losses: 0,
             yield_asked: Instant(0),
             look_at: None,
@@ -123,6 +126,7 @@ impl Ownership {
         let wants_it = self.is_used || self.held.iter().next().is_some();
         let owner = self.roster.owner.map(|owner| owner.node);
         let is_denied = self.denied == Some(self.version);
+        let is_damaged = self.has_damage && self.roster.members.len() > 1;
         if let Some(to) = owner.filter(|node| up.contains(node) && !is_denied) {
             self.unreachable_since = None;
             self.losses = 0;
@@ -161,6 +165,8 @@ impl Ownership {
             Some(rank) if owner.is_none() && self.roster.snapshots.asked.is_some() => {
                 limits::SNAPSHOT_CARE_AFTER * (rank as u32 + 1)
             }
+            // What is damaged here is whole elsewhere, perhaps.
+            Some(_) if owner.is_none() && is_damaged => limits::CARE_AFTER,
             // A lost owner leaves undecided writes behind, which need an owner as well.
             Some(rank)
                 if owner.is_some() || !is_whole || is_to_move || self.roster.snapshots.wants_owner() =>

@@ -12,8 +12,19 @@ use crate::io::{Backfill, ComponentKey, DamagedBlock, GroupError};
 use crate::limits;
 use crate::rules::Rule;
 use crate::table::Content;
+use base::DiskId;
 
 impl Group {
+    /// The disks of components with damage that [`Group::take_damage`] would tell of.
+    pub fn damaged_disks(&self) -> Vec<DiskId> {
+        let untold = self.members.iter().flat_map(|(_, member)| &member.damaged_untold);
+        let keys = untold.filter_map(|(component, _)| self.components.key_of(*component));
+        let mut disks: Vec<DiskId> = keys.map(|key| self.components[key].record.disk).collect();
+        disks.sort_unstable();
+        disks.dedup();
+        disks
+    }
+
     /// Blocks of a component that were found damaged since this was asked last, at most so many. Those that are found again later are told again.
     pub fn take_damage(&mut self, component: ComponentKey, most: usize) -> Vec<DamagedBlock> {
         let Some(id) = self.components.get(component.0).map(|component| component.record.id) else {

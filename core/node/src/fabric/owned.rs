@@ -130,6 +130,7 @@ impl Node {
         let fabric = &mut self.fabric;
         let ownership = &mut self.disks[disk].ownership;
         assert!(ownership.owner.is_none(), "a disk has one owner");
+        ownership.has_damage = false;
         let (zeroes, pool, rules) = (self.zeroes.clone(), self.pool.clone(), fabric.settings.rules);
         let (copy_blocks_max, fold_after) = (fabric.settings.copy_blocks_max, fabric.settings.fold_after);
         // Another node has changed the record since, so this directory is the one in use.

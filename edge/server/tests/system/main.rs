@@ -34,6 +34,7 @@ mod limits;
 mod live_rules;
 mod managed;
 mod members;
+mod mending;
 mod monitoring;
 mod moves;
 mod nbd;

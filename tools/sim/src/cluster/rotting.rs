@@ -42,6 +42,9 @@ impl World {
         if group.is_none_or(|group| group.components().is_empty()) {
             return Ok(()); // What stands there is nobody's.
         }
+        if random.chance(1, 2) {
+            self.leave_disks()?;
+        }
         self.rot_at_rest(host, &mut random);
         self.with_node(host, |node, _, _| {
             if let Some(group) = node.group_mut(GroupKey(0)) {
@@ -58,6 +61,17 @@ impl World {
             }
         }
         told.map_err(|why| format!("what rotted is not mended: {why}"))
+    }
+
+    /// Nobody uses the disks any more, and nobody owns them: whoever finds damage must see to that.
+    fn leave_disks(&mut self) -> Result<(), String> {
+        (0..self.guests.len()).for_each(|guest| self.use_disk(guest, false));
+        for disk in self.directory.disks() {
+            for host in 0..self.hosts.len() {
+                self.with_node(host, |node, now, out| node.release_disk(now, disk, out));
+            }
+        }
+        self.run_until(self.now + 1000 * MS)
     }
 
     /// Whether each place of all disks has a component beside each, so that each block has a good copy.
