@@ -97,6 +97,7 @@ struct Order {
 struct Guest<'a> {
     site: &'a Site,
     disk: String,
+    client: Option<Client>,
     recorder: Recorder,
     random: Random,
     snapshots: Vec<Snapshot>,
@@ -119,6 +120,7 @@ impl<'a> Guest<'a> {
         Guest {
             site,
             disk: disk.to_owned(),
+            client: None,
             recorder,
             random,
             snapshots: Vec::new(),
@@ -133,9 +135,14 @@ impl<'a> Guest<'a> {
         }
     }
 
+    /// Attaches the client whose load follows.
+    fn attach(&mut self) {
+        self.client = Some(self.site.attach(&self.disk));
+    }
+
     /// A load with a snapshot every second, until the server is gone.
     fn burst(&mut self) {
-        let mut client = self.site.attach(&self.disk);
+        let mut client = self.client.take().expect("it was attached");
         let mut recorder = std::mem::replace(&mut self.recorder, Recorder::of(0, Vec::new()));
         let (began, before) = (Instant::now(), self.loaded);
         recorder.burst(&mut client, |recorder| {
@@ -325,6 +332,7 @@ fn acknowledged_snapshots_survive_kills_and_read_as_the_disk_was_at_one_moment()
     let (mut taken, mut deleted, mut unheard) = (0, 0, 0);
     for kill in 1..=kills {
         let wait = BURST.mul_f64(random.below(1000) as f64 / 1000.0);
+        each(&mut guests, |guest| guest.attach());
         let killer = server.kill_after(wait);
         each(&mut guests, |guest| guest.burst());
         server.killed(killer);
