@@ -117,7 +117,7 @@ fn forged(random: &mut Random, size: u64) -> Vec<u8> {
 fn a_file_that_lies_with_checksums_that_match_is_refused_where_it_makes_no_sense() {
     let mut random = Random::new(20_261_129);
     let (mut taken, mut refused) = (0, 0);
-    for _ in 0..4000 {
+    for _ in 0..1500 {
         let size = [0, 512, 9 * BLOCK + 512, 64 << 40, u64::MAX][random.below(5) as usize];
         let mut bytes = DeltaWriter::begin(Vec::new(), &about(size)).expect("it begins").out;
         (0..random.below(6)).for_each(|_| bytes.extend(forged(&mut random, size)));
@@ -141,5 +141,5 @@ fn a_file_that_lies_with_checksums_that_match_is_refused_where_it_makes_no_sense
             }
         }
     }
-    assert!(taken > 500 && refused > 2000, "{taken} records were taken, {refused} files refused");
+    assert!(taken > 100 && refused > 1000, "{taken} records were taken, {refused} files refused");
 }
