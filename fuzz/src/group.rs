@@ -3,9 +3,7 @@
 
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB};
-use base::{
-    ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, RequestTag, WriteId,
-};
+use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, Instant, Pool, RequestTag, WriteId};
 use diskgroup::format::FORMAT_VERSION;
 use diskgroup::format::anchor::{Anchor, anchor_offset};
 use diskgroup::format::map::{Algorithm, DeltaPage, Entry, MapPage, SnapshotPage, SnapshotRecord};
@@ -302,8 +300,8 @@ fn read(op: Op, component: ComponentKey, part: u32, snapshot: u32) -> Input {
     Input::Read { op, component, part, layer: 0, block: 0, count: 256, snapshot, verify: true }
 }
 
-fn change(op: Op, component: ComponentKey, bytes: &mut Bytes<'_>, pool: &Pool) -> Input {
-    let (part, block, count) = (bytes.below(4) as u32, u16::from(bytes.next()), 1);
+fn change(op: Op, (component, parts): (ComponentKey, u32), bytes: &mut Bytes<'_>, pool: &Pool) -> Input {
+    let (part, block, count) = (bytes.below(4) as u32 % parts, u16::from(bytes.next()), 1);
     let (id, origin) = (WriteId { epoch: 9, sequence: op.0 }, Origin::Copy);
     let number = u32::from(bytes.next() % 6);
     let (tag, layer) = (RequestTag(op.0), 0);
@@ -341,11 +339,13 @@ pub fn open(bytes: &[u8]) {
     let mut changes = Bytes(changes);
     while let (Some(component), true) = (bench.group.component(ComponentId(1)), op < 40) {
         op += 1;
+        // Whoever asks knows how many parts there are: a page may say fewer than the driver began with.
+        let parts = bench.group.part_count(component);
         match op {
-            1..=12 => bench.ask(read(Op(op), component, op as u32 % 4, op as u32 / 4)),
+            1..=12 => bench.ask(read(Op(op), component, op as u32 % 4 % parts, op as u32 / 4)),
             _ if changes.0.is_empty() => break,
             _ => {
-                let input = change(Op(op), component, &mut changes, &pool);
+                let input = change(Op(op), (component, parts), &mut changes, &pool);
                 bench.ask(input);
             }
         }
