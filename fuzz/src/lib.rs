@@ -1,6 +1,8 @@
 //! What the fuzz targets share: sealing of bytes, so that a decoder's checks behind its checksum are reached, an executor of
-//! NBD sessions in memory, and the other end of a connection between nodes.
+//! NBD sessions in memory, the other end of a connection between nodes, and the devices of a disk group.
 
+pub mod group;
+pub mod mapped;
 pub mod nbd;
 pub mod wire;
 

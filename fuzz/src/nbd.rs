@@ -123,7 +123,9 @@ fn answer(session: &mut Session, pool: &Pool, event: Event) {
         }
         Event::Request { cookie, request } => {
             let reply = match request {
-                Request::Read { offset, len } | Request::View { offset, len, .. } => Reply::Data(read(pool, offset, len)),
+                Request::Read { offset, len } | Request::View { offset, len, .. } => {
+                    Reply::Data(read(pool, offset, len))
+                }
                 Request::CopyUp { .. } => unreachable!("clients ask for none"),
                 Request::Status { len, .. } => Reply::Status(vec![StatusRun { len, is_set: false }]),
                 Request::Write { .. }

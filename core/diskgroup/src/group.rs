@@ -75,6 +75,7 @@ use crate::scrub::Scrub;
 use crate::share::Shares;
 use crate::slots::Unpacker;
 use crate::state::Counters;
+use crate::table::Table;
 use crate::unmapped::Unmapped;
 use crate::unreadable::{BadBlocks, Ended};
 use crate::versions::ChangedState;
@@ -89,7 +90,7 @@ use std::collections::{BTreeSet, VecDeque};
 /// What a group is run with.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Bound of the memory for table pages, in bytes. What does not fit is read again when it is needed.
+    /// Bound of the memory for table pages, in bytes, those apart that wait for a checkpoint. What does not fit is read again when it is needed.
     pub table_bytes_max: usize,
     /// Bound of the memory for data that waits in the log, kept to spare reading it back, in bytes.
     pub retained_bytes_max: usize,
@@ -523,8 +524,18 @@ impl Group {
         }
     }
 
+    /// Another bound of the memory for table pages, in bytes: groups that share one divide it among them.
+    pub fn bound_tables(&mut self, bytes: usize) {
+        self.settings.table_bytes_max = bytes;
+    }
+
+    /// The bound of the memory for table pages.
+    pub fn table_bytes_max(&self) -> usize {
+        self.settings.table_bytes_max
+    }
+
     fn trim_caches(&mut self) {
-        let budget = self.settings.table_bytes_max / 4096;
+        let budget = self.settings.table_bytes_max / Table::PAGE_BYTES;
         // A visit of destaging may need three pages at once. If pages that must stay filled the budget, each would drive the others out.
         let is_plain = self.log.format() == FORMAT_PLAIN;
         let counted =

@@ -160,6 +160,16 @@ impl Engine {
         }
         self.devices[key.0 as usize] = places;
         self.registry.opening.push((key, answer));
+        self.share_table_memory();
+    }
+
+    /// Divides the memory for tables among the groups: the setting bounds all of them together.
+    fn share_table_memory(&mut self) {
+        let groups: Vec<GroupKey> = self.node.groups().map(|(key, _)| key).collect();
+        let each = self.settings.table_bytes as usize / groups.len().max(1);
+        for key in groups {
+            self.node.group_mut(key).expect("it was there just now").bound_tables(each);
+        }
     }
 
     fn add_device(&mut self, open: OpenDevice) -> Result<Device, EngineError> {
@@ -197,6 +207,7 @@ impl Engine {
 
     fn close_group(&mut self, key: GroupKey) {
         self.node.remove_group(key);
+        self.share_table_memory();
         for device in std::mem::take(&mut self.devices[key.0 as usize]).into_iter().flatten() {
             self.sizes.remove(device.open.superblock.device);
             if let Some(slot) = device.slot

@@ -76,7 +76,9 @@ fn of_shards(settings: &Settings) -> Result<Vec<Settings>, EngineError> {
     }
     let of_shard = |shard: u8| {
         let fabric = fabric_of(fabric, shard, count)?;
-        Ok(Settings { fabric, buffer_bytes: settings.buffer_bytes / u64::from(count), ..settings.clone() })
+        let [buffer_bytes, table_bytes] =
+            [settings.buffer_bytes, settings.table_bytes].map(|bytes| bytes / u64::from(count));
+        Ok(Settings { fabric, buffer_bytes, table_bytes, ..settings.clone() })
     };
     (0..count).map(of_shard).collect()
 }

@@ -1,7 +1,7 @@
 //! What a disk may answer: for every block the last value known, and the values that may have replaced it.
 
 use crate::zeroes::is_impostor;
-use base::checksum::{CRC32C_OF_ZERO_BLOCK, crc32c};
+use base::checksum::crc32c;
 use base::request::Piece;
 use base::units::BLOCK_SIZE;
 use std::collections::{BTreeMap, BTreeSet};
@@ -180,16 +180,15 @@ pub fn value_of(bytes: &[u8]) -> Result<Value, String> {
     let word =
         |index: usize| u64::from_le_bytes(bytes[index * 8..index * 8 + 8].try_into().expect("eight bytes"));
     let value = word(0);
-    let expected = |index: usize| if value == 0 { 0 } else { word_of(value, index) };
-    let last = bytes.len() / 8 - 1;
-    let is_as_expected = |index: usize| match index == last && is_impostor(value) {
-        true => word(index) as u32 == expected(index) as u32 && crc32c(bytes) == CRC32C_OF_ZERO_BLOCK,
-        false => word(index) == expected(index),
-    };
-    match (0..=last).find(|&index| !is_as_expected(index)) {
-        None => Ok(value),
-        Some(index) => Err(format!("torn block: {value:x} at its start, {:x} at word {index}", word(index))),
+    // Each block that a run reads comes here: one comparison of all its bytes takes a tenth of the time of one for each word.
+    let mut expected = [0; BLOCK_SIZE as usize];
+    fill(value, &mut expected);
+    if bytes == expected.as_slice() {
+        return Ok(value);
     }
+    let differs = bytes.iter().zip(&expected).position(|(found, expected)| found != expected);
+    let index = differs.expect("they are not the same") / 8;
+    Err(format!("torn block: {value:x} at its start, {:x} at word {index}", word(index)))
 }
 
 /// The bytes of what was read.
@@ -207,6 +206,7 @@ pub(crate) fn joined_pieces(pieces: &[Piece]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::checksum::CRC32C_OF_ZERO_BLOCK;
 
     #[test]
     fn the_value_of_a_block_is_read_as_it_was_filled_and_a_torn_block_shows() {

@@ -5,8 +5,36 @@ use crate::cluster::{self, Play};
 use crate::features::Features;
 use crate::world::World;
 use diskgroup::Rule;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod stories;
+
+/// Runs each of `all` on all cores, and gives what came of them in their order. Long tests do that, so that none is left alone on one core at the end.
+fn on_all_cores<I: Sync, T: Send>(all: &[I], run: impl Fn(&I) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((index, item)) = {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            all.get(index).map(|item| (index, item))
+        } {
+            done.push((index, run(item)));
+        }
+        done
+    };
+    let mut done: Vec<(usize, T)> = std::thread::scope(|scope| {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads: Vec<_> = (0..cores.min(all.len())).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|one| one.join().expect("a run that fails says so above")).collect()
+    });
+    done.sort_unstable_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// The same of seeds.
+fn seeds<T: Send>(all: std::ops::RangeInclusive<u64>, run: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    on_all_cores(&all.collect::<Vec<u64>>(), |seed| run(*seed))
+}
 
 /// The features of a pinned scenario of one host.
 fn of_one(text: &str) -> Features {
@@ -18,21 +46,28 @@ fn of_hosts(text: &str) -> cluster::Features {
     text.parse().expect("features as a finding prints them")
 }
 
+/// The runs themselves hold much that once was otherwise. One sector that could not be read took its whole device out of service, and on the log device
+/// the group: no device fails of it, and no more blocks are damaged than sectors were. A device that was lost for good, and a blank one in its place, were a
+/// dead end: replaced in use, the new device serves, and what stood on the others is as it was, also after crashes.
 #[test]
 fn seeds_pass() {
-    for seed in 1..=400 {
-        run_seed(seed, None, None, STEPS).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
-    }
+    let all = seeds(1..=400, |seed| {
+        run_seed(seed, None, None, STEPS).unwrap_or_else(|why| panic!("seed {seed}: {why}"))
+    });
+    let bad_sectors: u64 = all[..60].iter().map(|one| one.bad_sectors).sum();
+    assert!(bad_sectors > 200, "{bad_sectors} bad sectors");
+    let renewed: u64 = all[..120].iter().map(|one| one.renewed).sum();
+    assert!(renewed >= 3, "{renewed} devices were replaced");
 }
 
 #[test]
 fn seeds_of_several_hosts_pass() {
-    for seed in 1..=360 {
+    seeds(1..=360, |seed| {
         let summary =
             cluster::run(Play::Drawn, seed, None).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         // One in thousands of seeds has such a write (docs/design/0007).
         assert_eq!(summary.repeated, 0, "seed {seed}: a write was done again");
-    }
+    });
 }
 
 /// The loss that stand-ins are there for: guests are answered from what came back and what stood in for it, before the last
@@ -277,7 +312,7 @@ fn every_removed_rule_of_the_protocol_is_noticed() {
             || mutant == replication::Rule::KeepDivergedApart // `what_an_old_directory_does_not_know_of_is_found_and_kept`
             || mutant == replication::Rule::RaiseBarrier // the same
             || mutant == replication::Rule::PassInNewEpoch // `a_directory_that_is_set_back_while_a_disk_moves_…`
-            || mutant == replication::Rule::WaitForStarts // `an_owner_that_has_just_started_takes_nobody_out`
+            || mutant == replication::Rule::WaitForStarts // `a_directory_that_is_set_back_is_never_served_…`
             // Each of these two covers for the other: `core/replication/src/owner/tests.rs` removes them one by one.
             || mutant == replication::Rule::RefuseOlderRecords
             || mutant == replication::Rule::DoubtOlderEpochs
@@ -295,13 +330,13 @@ fn every_removed_rule_of_the_protocol_is_noticed() {
             || mutant == replication::Rule::BeginNothingAbandoned // `what_waits_for_a_limit_…`
     };
     assert!(replication::Rule::ALL.into_iter().all(is_listed), "each has a seed that notices it");
-    for &(mutant, seed, features) in MUTANTS_NOTICED {
+    on_all_cores(MUTANTS_NOTICED, |&(mutant, seed, features)| {
         let run = cluster::run_pinned(Play::Drawn, seed, of_hosts(features), Some(mutant));
         assert!(
             run.is_err(),
             "{mutant:?}: hunt again with `cargo xtask sim --cluster --mutants --seeds 2000`"
         );
-    }
+    });
 }
 
 /// What is left alone in these ways lacks something without the rule.
@@ -427,11 +462,11 @@ fn a_seed_gives_the_same_trace_twice() {
 /// What layers hold beside the content of parts, in more seeds than draw it; each order takes effect as a whole or not at all.
 #[test]
 fn layers_hold_what_they_were_given_whatever_happens() {
-    for seed in 1..=60 {
+    seeds(1..=60, |seed| {
         let features = Features { holding: true, ..Features::drawn(seed) };
         run_pinned(seed, features, None, STEPS)
             .unwrap_or_else(|why| panic!("seed {seed}, {features}: {why}"));
-    }
+    });
 }
 
 #[test]
@@ -483,82 +518,57 @@ const SELDOM_NOTICED: &[(Rule, u64, &str)] = &[
 /// Blocks that are compressed read as they were, by whatever algorithm and however often that changes, beside crashes, damage and full devices.
 #[test]
 fn what_is_compressed_reads_as_it_was() {
-    for (seeds, features) in
+    for (which, features) in
         [(1..=60, "compression"), (1..=40, "compression snapshots rollbacks restless renewals busy")]
     {
-        for seed in seeds {
+        seeds(which, |seed| {
             let run = run_pinned(seed, of_one(features), None, STEPS);
             run.unwrap_or_else(|why| panic!("seed {seed}, {features}: {why}"));
-        }
+        });
     }
 }
 
 /// Each view of a snapshot stays what it was when that was made, over crashes, conversions of the format, rot, and devices that are full, dead or away.
 #[test]
 fn snapshots_stay_what_they_were() {
-    for seed in 1..=60 {
+    seeds(1..=60, |seed| {
         let run = run_pinned(seed, of_one("snapshots"), None, STEPS);
         run.unwrap_or_else(|why| panic!("seed {seed}: {why}"));
-    }
+    });
 }
 
 #[test]
 fn every_removed_rule_is_noticed() {
-    for &(rule, seed, features) in SELDOM_NOTICED {
+    on_all_cores(SELDOM_NOTICED, |&(rule, seed, features)| {
         let run = run_pinned(seed, of_one(features), Some(rule), STEPS);
         assert!(
             run.is_err(),
             "{rule:?}: hunt again with `cargo xtask sim --mutants --seeds 20000 --features …`"
         );
-    }
-    for rule in Rule::ALL {
-        match rule {
-            // `windows_that_fill_the_log_…` in `core/diskgroup/src/tests.rs`, and seed 102 of `Play::Rollback`.
-            Rule::LeaveRoomForWindows => continue,
-            // `core/diskgroup/src/tests/mapped.rs`.
-            Rule::KeepLostPages => continue,
-            // `core/diskgroup/src/tests.rs`.
-            Rule::KeepLostSlot => continue,
-            // `core/diskgroup/src/tests/backfill.rs`: no snapshot comes late where there is one host.
-            Rule::SettleBeforeBackfill | Rule::TellOlderApart | Rule::SyncBackfill => continue,
-            // Its seed moved, and 400 others do not notice: to be hunted again.
-            Rule::MendOlderAnchor => continue,
-            // What they prevent takes a rollback whose record outlives a checkpoint, or pages that must be read for it: no seed has been found yet.
-            Rule::RollBackFirst | Rule::RollBackOnce => continue,
-            // Headers and their copies, damaged just so: `core/diskgroup/src/tests/headers.rs`.
-            Rule::ProveUnreadableEnd | Rule::EraseRemains | Rule::MendLastHeader => continue,
-            _ if SELDOM_NOTICED.iter().any(|(listed, ..)| *listed == rule) => continue,
-            _ => assert!(
-                hunt(Features::drawn, rule, (1, 300)).is_some(),
-                "{rule:?} was not noticed by 300 seeds"
-            ),
-        }
-    }
-}
-
-/// One sector that could not be read took its whole device out of service, and on the log device the group. The run itself
-/// holds that no device fails, and that no more blocks are damaged than sectors were.
-#[test]
-fn bad_sectors_damage_their_blocks_and_nothing_else() {
-    let mut sectors = 0;
-    for seed in 1..=60 {
-        let run = run_seed(seed, None, None, STEPS).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
-        sectors += run.bad_sectors;
-    }
-    assert!(sectors > 200, "{sectors} bad sectors");
-}
-
-/// A device that was lost for good, and a blank one in its place, were a dead end. Replaced in use, the new device serves, and
-/// what stood on the others is as it was, also after crashes.
-#[test]
-fn devices_that_died_are_replaced_while_their_group_is_in_use() {
-    let renewed: u64 = (1..=120)
-        .map(|seed| {
-            run_seed(seed, None, None, STEPS).unwrap_or_else(|why| panic!("seed {seed}: {why}")).renewed
-        })
-        .sum();
-    println!("{renewed} devices were replaced");
-    assert!(renewed >= 3, "{renewed} devices were replaced");
+    });
+    let is_hunted = |rule: &Rule| match rule {
+        // `windows_that_fill_the_log_…` in `core/diskgroup/src/tests.rs`, and seed 102 of `Play::Rollback`.
+        Rule::LeaveRoomForWindows => false,
+        // `core/diskgroup/src/tests/mapped.rs`.
+        Rule::KeepLostPages => false,
+        // `core/diskgroup/src/tests.rs`.
+        Rule::KeepLostSlot => false,
+        // `core/diskgroup/src/tests/backfill.rs`: no snapshot comes late where there is one host.
+        Rule::SettleBeforeBackfill | Rule::TellOlderApart | Rule::SyncBackfill => false,
+        // Its seed moved, and 400 others do not notice: to be hunted again.
+        Rule::MendOlderAnchor => false,
+        // What they prevent takes a rollback whose record outlives a checkpoint, or pages that must be read for it: no seed has been found yet.
+        Rule::RollBackFirst | Rule::RollBackOnce => false,
+        // Headers and their copies, damaged just so: `core/diskgroup/src/tests/headers.rs`.
+        Rule::ProveUnreadableEnd | Rule::EraseRemains | Rule::MendLastHeader => false,
+        _ => SELDOM_NOTICED.iter().all(|(listed, ..)| listed != rule),
+    };
+    let hunted: Vec<Rule> = Rule::ALL.into_iter().filter(is_hunted).collect();
+    on_all_cores(&hunted, |rule| {
+        let noticed = hunt(Features::drawn, *rule, (1, 300));
+        println!("{rule:?} is noticed by seed {:?}", noticed.as_ref().map(|(seed, _)| seed));
+        assert!(noticed.is_some(), "{rule:?} was not noticed by 300 seeds");
+    });
 }
 
 /// Each of these once found a fault; what it was stands beside it.
@@ -686,10 +696,10 @@ fn seeds_that_once_failed_pass() {
             "the log let go of what a rollback had made void before the version that it raised was at rest",
         ),
     ];
-    for (seed, features, story) in stories {
+    on_all_cores(&stories, |&(seed, features, story)| {
         let run = run_pinned(seed, of_one(features), None, STEPS);
         run.unwrap_or_else(|why| panic!("seed {seed} ({story}): {why}"));
-    }
+    });
 }
 
 /// A write of a whole extent waited for log space that was kept for a device away, in a log not full enough to give it up.
@@ -731,13 +741,18 @@ fn a_full_log_slows_writers_smoothly() {
 /// back with nothing copied.
 #[test]
 fn a_directory_that_is_set_back_is_never_served_by_what_it_has_forgotten() {
-    let mut rolled_back = 0;
-    for seed in 1..=60 {
-        let summary =
-            cluster::run(Play::Rollback, seed, None).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
-        rolled_back += summary.rolled_back;
-    }
+    let runs = seeds(1..=60, |seed| {
+        cluster::run(Play::Rollback, seed, None).unwrap_or_else(|why| panic!("seed {seed}: {why}"))
+    });
+    let rolled_back: u64 = runs.iter().map(|one| one.rolled_back).sum();
     assert!(rolled_back >= 50, "{rolled_back} snapshots were restored");
+    // Where all hosts restart, whoever is first waits for the others before it takes them out: they are a second away, and may have the newer copy.
+    let hasty = seeds(1..=40, |seed| {
+        let run = cluster::run(Play::Rollback, seed, Some(replication::Rule::WaitForStarts));
+        run.map_or(0, |run| run.left)
+    });
+    let (with, without) = (runs[..40].iter().map(|one| one.left).sum::<u64>(), hasty.iter().sum::<u64>());
+    assert!(with * 5 < without * 4, "{with} components left, {without} without the rule");
     for (seed, features, story) in [
         (102, "deaf=303", "windows did not fit into what was left of a log"),
         (
@@ -759,18 +774,6 @@ fn a_directory_that_is_set_back_while_a_disk_moves_is_known_to_be_old() {
         assert!(run(None).is_ok(), "seed {seed} with {features}");
         assert!(run(Some(replication::Rule::PassInNewEpoch)).is_err(), "seed {seed} notices nothing");
     }
-}
-
-/// Where all hosts restart, whoever is first waits for the others before it takes them out: they are a second away, and may have the
-/// newer copy.
-#[test]
-fn an_owner_that_has_just_started_takes_nobody_out() {
-    let left = |mutant| {
-        let run = |seed| cluster::run(Play::Rollback, seed, mutant).map_or(0, |run| run.left);
-        (1..=40).map(run).sum::<u64>()
-    };
-    let (with, without) = (left(None), left(Some(replication::Rule::WaitForStarts)));
-    assert!(with * 5 < without * 4, "{with} components left, {without} without the rule");
 }
 
 /// The same where a component that missed writes is all that starts: what the others have is found, and nothing is laid over it.

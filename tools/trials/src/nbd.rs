@@ -163,6 +163,17 @@ pub fn call(
     Ok(reply(stream)?.error)
 }
 
+/// Reads bytes; nothing else may be under way.
+///
+/// # Errors
+/// When the server is gone, or answers with an error.
+pub fn read(stream: &mut UnixStream, offset: u64, data: &mut [u8]) -> io::Result<()> {
+    match call(stream, Command::Read, offset, data.len() as u32, &[])? {
+        0 => stream.read_exact(data),
+        error => Err(unexpected(format!("a read at {offset} failed with error {error}"))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,6 @@ use crate::io::ComponentKey;
 use crate::limits;
 use crate::member::{ChunkMaking, Standing};
 use crate::state::{ComponentState, GroupState, MemberState};
-use crate::table::Table;
 use base::Instant;
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use std::ops::Range;
@@ -27,10 +26,7 @@ impl Group {
     /// The same as of `now`: on a device that hangs nothing happens, and its work goes on.
     pub fn state_at(&self, now: Instant) -> GroupState {
         let tables = |member: &crate::member::Member| {
-            member.table.cached_count() * Table::PAGE_BYTES
-                + member.owners.len() * 21
-                + member.table.page_count() * 16
-                + member.pools.memory_bytes()
+            member.table.memory_bytes() + member.owners.len() * 21 + member.pools.memory_bytes()
         };
         let memory = self.members.iter().map(|(_, member)| tables(member)).sum::<usize>()
             + self.index.memory_bytes()

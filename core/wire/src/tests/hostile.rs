@@ -197,6 +197,51 @@ fn fields_that_make_no_sense_are_refused() {
     check_flaw::<Request>(&trim, "guest trim", at(24), &(!511u64).to_le_bytes(), beyond);
 }
 
+/// What is asked of snapshots, and given to them, of which the receiver relies on the numbers and on as many checksums as there are blocks.
+#[test]
+fn requests_about_snapshots_that_make_no_sense_are_refused() {
+    let at = |field: usize| HEADER_SIZE + field;
+    let none = "no snapshot has the number 0";
+    for (name, kind) in [
+        ("late snapshot", "late snapshot"),
+        ("backfill of holes", "backfill"),
+        ("backfill synchronization", "backfill synchronization"),
+    ] {
+        check_flaw::<Request>(&request_named(name), kind, at(12), &[0; 4], none);
+    }
+    let backfill = request_named("backfill");
+    let one_part = "its blocks do not lie within one part";
+    check_flaw::<Request>(&backfill, "backfill", at(20), &255u16.to_le_bytes(), one_part);
+    check_flaw::<Request>(&backfill, "backfill", at(20), &u16::MAX.to_le_bytes(), one_part);
+    let lengths = "a list's length and that of the body contradict each other";
+    check_flaw::<Request>(&backfill, "backfill", at(22), &3u16.to_le_bytes(), lengths);
+    check_flaw::<Request>(&backfill, "backfill", at(22), &0u16.to_le_bytes(), lengths);
+    let longer = "a list is longer than allowed";
+    check_flaw::<Request>(&backfill, "backfill", at(22), &257u16.to_le_bytes(), longer);
+    let newer = "the other snapshot is no newer one";
+    check_flaw::<Request>(&backfill, "backfill", at(24), &[1, 0, 0, 0], newer);
+    // Blocks that come are no holes, nor the other way round.
+    check_flaw::<Request>(&backfill, "backfill", at(28), &[1], lengths);
+    check_flaw::<Request>(&backfill, "backfill", at(28), &[2], "a flag is neither 0 nor 1");
+    check_flaw::<Request>(&backfill, "backfill", at(29), &[1], "reserved bytes are set");
+    let layer = "it is for another layer than the content";
+    check_flaw::<Request>(&backfill, "backfill", at(19), &[1], layer);
+    let body = &backfill[HEADER_SIZE..HEADER_SIZE + backfill[8] as usize];
+    let contradiction = "its data and the number of its checksums contradict each other";
+    for size in [4096, 3 * 4096] {
+        let sent = forged(backfill[6], body, &vec![0; size]);
+        check::<Request>(&sent, &format!("a backfill frame makes no sense: {contradiction}"));
+    }
+    let holes = request_named("backfill of holes");
+    check_flaw::<Request>(&holes, "backfill", at(28), &[0], lengths);
+    check_flaw::<Request>(&holes, "backfill", at(22), &0u16.to_le_bytes(), one_part);
+    let body = &holes[HEADER_SIZE..HEADER_SIZE + holes[8] as usize];
+    check::<Request>(
+        &forged(holes[6], body, &[0; 8192]),
+        "a backfill frame makes no sense: its blocks and the number of its checksums contradict each other",
+    );
+}
+
 /// A component without identity, or of a size that none may have, was made, and damaged the log of its group for the next start.
 #[test]
 fn a_component_that_cannot_be_is_refused() {

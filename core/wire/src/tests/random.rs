@@ -3,8 +3,8 @@
 use super::samples::buffers;
 use super::{Shown, assert_same, decode, decode_cut, frame};
 use crate::{
-    Answer, Body, Entry, EntryKind, Message, NewComponent, PartVersions, Refusal, Request, Versions,
-    WireError, layer,
+    Answer, BackfillRequest, Body, Entry, EntryKind, Message, NewComponent, PartVersions, Refusal, Request,
+    Versions, WireError, layer,
 };
 use base::request::{Piece, Pieces, Reply, Request as GuestRequest, RequestError, StatusOf, StatusRun};
 use base::units::{COMPONENT_SIZE_MAX, DISK_SIZE_MAX, EXTENT_SIZE};
@@ -91,6 +91,27 @@ fn trim_or_read() -> impl Strategy<Value = Request> {
                     Request::Read { component, epoch, part, block, count, verify: true }
                 }
             }
+        },
+    )
+}
+
+/// Blocks or holes for a snapshot of which a component has nothing yet.
+fn backfill() -> impl Strategy<Value = Request> {
+    let of_both = (any::<u64>(), any::<u32>(), 1..u32::MAX, any::<bool>(), any::<bool>());
+    (of_both, 0..layer::PARTS_MAX, blocks(), any::<u8>(), any::<u32>()).prop_map(
+        |((component, epoch, number, is_hole, is_seen), part, (block, count), seed, checksum)| {
+            let listed = if is_hole { 0 } else { u32::from(count) };
+            Request::Backfill(BackfillRequest {
+                component: ComponentId(component),
+                epoch,
+                number,
+                part,
+                block,
+                count,
+                as_seen_by: is_seen.then_some(u32::MAX),
+                data: buffers(&pool(), listed as usize * 4096, seed),
+                checksums: (0..listed).map(|at| checksum.wrapping_mul(at + 1)).collect(),
+            })
         },
     )
 }
@@ -198,7 +219,11 @@ fn small_request() -> impl Strategy<Value = Request> {
             7 => Request::Allocation {
                 component,
                 epoch,
-                of: StatusOf::Disk,
+                of: match epoch % 3 {
+                    0 => StatusOf::Disk,
+                    1 => StatusOf::Snapshot(from_part.max(1)),
+                    _ => StatusOf::Changes { since: epoch.max(1) / 2 + 1, snapshot: epoch.max(1) / 2 + 2 },
+                },
                 part: from_part / 2,
                 count: 1 + epoch as u16 % 128,
             },
@@ -211,6 +236,7 @@ fn request() -> impl Strategy<Value = Request> {
     prop_oneof![
         small_request(),
         write(),
+        backfill(),
         trim_or_read(),
         new_component().prop_map(Request::Create),
         new_component().prop_map(Request::Update),

@@ -13,7 +13,7 @@ use super::tools::{seed, setting, sparse_file, text};
 use base::Random;
 use base::units::{BLOCK_SIZE, MIB, SECTOR_SIZE};
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Size of the disk: small, so that blocks are written over and over.
 const DISK_SIZE: u64 = 48 * MIB;
@@ -24,39 +24,68 @@ const BURST: Duration = Duration::from_millis(400);
 const SECTORS_PER_BLOCK: usize = (BLOCK_SIZE / SECTOR_SIZE) as usize;
 
 /// The content of a block: for each sector the number of the write that it comes from; zero: zeroes.
-type Content = [u32; SECTORS_PER_BLOCK];
+pub type Content = [u32; SECTORS_PER_BLOCK];
+
+/// A change of a block, and when it was under way.
+#[derive(Debug, Clone, Copy)]
+pub struct Change {
+    /// Just before it was sent.
+    pub sent: Instant,
+    /// Just after its answer came.
+    pub answered: Option<Instant>,
+    /// What it makes of the block.
+    pub content: Content,
+}
+
+/// By block: its changes in their order.
+pub type Changes = BTreeMap<usize, Vec<Change>>;
 
 /// What the disk must hold.
-struct Recorder {
+pub struct Recorder {
     random: Random,
     /// By block: what was acknowledged, or read after a crash.
-    known: Vec<Content>,
+    pub known: Vec<Content>,
     /// By block: what a request under way may have made of it.
     perhaps: BTreeMap<usize, Content>,
+    /// The changes under way since [`Recorder::watch`], and those that began since; nothing while nobody watches.
+    watched: Option<Changes>,
     /// By cookie: the blocks of a request under way.
     under_way: BTreeMap<u64, Vec<usize>>,
     /// Reads under way, by cookie: the first block.
     reads: BTreeMap<u64, usize>,
-    next_write: u32,
-    acknowledged: u64,
+    /// The number of the next write.
+    pub next_write: u32,
+    /// Blocks of changes that were acknowledged.
+    pub acknowledged: u64,
 }
 
-/// The bytes of one sector: the place and the write that they come from, then a pattern that depends on both.
+/// Bytes that no compressor makes smaller, of which each sector of a write has a piece.
+fn noise() -> &'static [u8] {
+    static NOISE: std::sync::LazyLock<Vec<u8>> = std::sync::LazyLock::new(|| {
+        let mut random = Random::new(1);
+        (0..1 << 13).flat_map(|_| random.bits().to_le_bytes()).collect()
+    });
+    &NOISE
+}
+
+/// The bytes of one sector: the place and the write that they come from, then a pattern that depends on both. Two of three writes
+/// have one that can be compressed, to different degrees.
 fn sector_bytes(sector: u64, write: u32, out: &mut [u8]) {
     if write == 0 {
         return out.fill(0);
     }
     out[..8].copy_from_slice(&sector.to_le_bytes());
     out[8..12].copy_from_slice(&write.to_le_bytes());
-    let mut word = (sector << 32 | u64::from(write)).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    for chunk in out[12..].chunks_mut(4) {
-        word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        chunk.copy_from_slice(&((word >> 32) as u32).to_le_bytes());
-    }
+    let hash = (sector << 32 | u64::from(write)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let noise_len = [out.len() - 12, 150, 0][write as usize % 3];
+    let (noise_part, rest) = out[12..].split_at_mut(noise_len);
+    let at = (hash >> 40) as usize % (noise().len() - SECTOR_SIZE as usize);
+    noise_part.copy_from_slice(&noise()[at..at + noise_len]);
+    rest.fill((hash >> 32) as u8 | 1);
 }
 
 /// Reads a block's content back from its bytes, or says what is wrong with it.
-fn content_of(block: usize, bytes: &[u8]) -> Result<Content, String> {
+pub fn content_of(block: usize, bytes: &[u8]) -> Result<Content, String> {
     let mut content = [0; SECTORS_PER_BLOCK];
     for (index, found) in bytes.chunks(SECTOR_SIZE as usize).enumerate() {
         let sector = (block * SECTORS_PER_BLOCK + index) as u64;
@@ -75,11 +104,18 @@ fn content_of(block: usize, bytes: &[u8]) -> Result<Content, String> {
 }
 
 impl Recorder {
-    fn new(seed: u64) -> Recorder {
+    /// Of a new disk of so many bytes.
+    pub fn new(seed: u64, size: u64) -> Recorder {
+        Recorder::of(seed, vec![[0; SECTORS_PER_BLOCK]; (size / BLOCK_SIZE) as usize])
+    }
+
+    /// Of a disk that holds this.
+    pub fn of(seed: u64, known: Vec<Content>) -> Recorder {
         Recorder {
             random: Random::new(seed),
-            known: vec![[0; SECTORS_PER_BLOCK]; (DISK_SIZE / BLOCK_SIZE) as usize],
+            known,
             perhaps: BTreeMap::new(),
+            watched: None,
             under_way: BTreeMap::new(),
             reads: BTreeMap::new(),
             next_write: 1,
@@ -151,13 +187,37 @@ impl Recorder {
         (Request::Write { offset: sector * SECTOR_SIZE, data }, vec![(block, content)])
     }
 
-    /// Keeps the server busy until it is gone.
-    fn burst(&mut self, client: &mut Client) {
+    /// From now on notes which changes are under way.
+    pub fn watch(&mut self) {
+        let sent = Instant::now();
+        let change = |(block, content): (&usize, &Content)| {
+            (*block, vec![Change { sent, answered: None, content: *content }])
+        };
+        self.watched = Some(self.perhaps.iter().map(change).collect());
+    }
+
+    /// What was noted since [`Recorder::watch`]. Nothing is noted any more.
+    pub fn watched(&mut self) -> Changes {
+        self.watched.take().unwrap_or_default()
+    }
+
+    /// Keeps the server busy until it is gone. Asks `between` before each request.
+    pub fn burst(&mut self, client: &mut Client, mut between: impl FnMut(&mut Recorder)) {
         loop {
             while client.outstanding() < DEPTH {
+                between(self);
                 let (request, effects) = self.next_request();
                 // A request that was cut off may still have been taken.
                 let blocks = effects.iter().map(|(block, _)| *block).collect();
+                if let Some(watched) =
+                    self.watched.as_mut().filter(|_| !matches!(request, Request::Read { .. }))
+                {
+                    let sent = Instant::now();
+                    for (block, content) in &effects {
+                        let change = Change { sent, answered: None, content: *content };
+                        watched.entry(*block).or_default().push(change);
+                    }
+                }
                 self.perhaps.extend(effects);
                 let Ok(cookie) = client.send(&request) else { return };
                 self.under_way.insert(cookie, blocks);
@@ -170,11 +230,24 @@ impl Recorder {
             let blocks = self.under_way.remove(&reply.cookie).expect("it was under way");
             match self.reads.remove(&reply.cookie) {
                 Some(first) => self.check_read(first, &reply.data),
-                None => self.acknowledged += blocks.len() as u64,
+                None => {
+                    self.acknowledged += blocks.len() as u64;
+                    self.note_answer(&blocks);
+                }
             }
             for block in blocks {
                 self.known[block] = self.perhaps.remove(&block).expect("its effect was recorded");
             }
+        }
+    }
+
+    fn note_answer(&mut self, blocks: &[usize]) {
+        let Some(watched) = self.watched.as_mut() else { return };
+        let answered = Some(Instant::now());
+        for block in blocks {
+            // What was sent before anybody watched is there, too.
+            let changes = watched.get_mut(block).expect("changes under way are noted");
+            changes.last_mut().expect("one at least").answered = answered;
         }
     }
 
@@ -189,7 +262,7 @@ impl Recorder {
     }
 
     /// Reads the whole disk: each block is as known, or as a request made it that was cut off.
-    fn read_back(&mut self, client: &mut Client, after: &str) {
+    pub fn read_back(&mut self, client: &mut Client, after: &str) {
         let step = MIB as usize / BLOCK_SIZE as usize;
         for first in (0..self.known.len()).step_by(step) {
             let data = client.read(first as u64 * BLOCK_SIZE, MIB as u32);
@@ -217,12 +290,12 @@ fn survives_kills(shape: &Shape) {
     let site = Site::new(shape);
     let mut server = site.start();
     site.ask(&["disk", "create", "web", &DISK_SIZE.to_string()]);
-    let mut recorder = Recorder::new(seed("DRYSTONE_CRASH_SEED"));
+    let mut recorder = Recorder::new(seed("DRYSTONE_CRASH_SEED"), DISK_SIZE);
     for kill in 1..=kills {
         let wait = BURST.mul_f64(recorder.random.below(1000) as f64 / 1000.0);
         let mut client = site.attach("web");
         let killer = server.kill_after(wait);
-        recorder.burst(&mut client);
+        recorder.burst(&mut client, |_| {});
         server.killed(killer);
         server = site.start();
         recorder.read_back(&mut site.attach("web"), &format!("after kill {kill}"));

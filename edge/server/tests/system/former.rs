@@ -12,6 +12,7 @@ use super::tools::{run, said, seed, text, wait_for};
 use ::etcd::testing::{Members, free_port};
 use base::Random;
 use base::units::MIB;
+use std::io::Read;
 use std::time::Duration;
 
 const KIB: u64 = 1024;
@@ -56,9 +57,14 @@ fn site() -> Site {
 }
 
 fn check_content(client: &mut Client, name: &str) {
+    check_changed(client, name, &[]);
+}
+
+/// The same of a disk that was written since.
+fn check_changed(client: &mut Client, name: &str, since: &[Write]) {
     let (_, mib, writes) = DISKS.iter().find(|(disk, ..)| *disk == name).expect("it is one of them");
     let mut expected = vec![0; (mib * MIB) as usize];
-    for (byte, from, len) in *writes {
+    for (byte, from, len) in writes.iter().chain(since) {
         expected[*from as usize..(from + len) as usize].fill(*byte);
     }
     for part in 0..*mib {
@@ -109,6 +115,98 @@ fn a_datastore_of_the_release_before_opens_as_it_is_and_goes_on() {
     for name in ["plain", "striped", "frozen"] {
         check_content(&mut site.attach(name), name);
     }
+    server.stop();
+}
+
+/// What disks of the release before are written once they have snapshots: `(name, algorithm, what)`.
+const WRITTEN_SINCE: &[(&str, &str, &[Write])] = &[
+    (
+        "plain",
+        "lz4",
+        &[
+            (0x51, 0, 3 * MIB),
+            (0x52, 5 * MIB + 512, 512),
+            (0, 16 * MIB, 512 * KIB),
+            (0x53, 20 * MIB, 2 * MIB),
+        ],
+    ),
+    ("striped", "zstd", &[(0x54, 4 * KIB, 12 * MIB), (0, 14 * MIB, MIB)]),
+    ("grown", "off", &[(0x55, 7 * MIB, 3 * MIB), (0x56, 60 * KIB, 8 * KIB)]),
+    ("renamed", "lz4", &[(0x57, 0, 8 * MIB)]),
+];
+
+/// The newest format that a superblock of a device tells (docs/formats/disk-group.md).
+fn format_of(site: &Site, device: &str) -> u32 {
+    let mut head = [0; 8192];
+    let mut file = std::fs::File::open(site.path(device)).expect("the device is a file");
+    file.read_exact(&mut head).expect("it has two superblocks");
+    let format = |copy: &[u8]| u32::from_le_bytes(copy[8..12].try_into().expect("four bytes"));
+    format(&head).max(format(&head[4096..]))
+}
+
+/// The groups are of the former format, with changes in their logs that nothing has destaged: the first snapshots convert them.
+#[test]
+fn a_datastore_of_the_release_before_gets_snapshots_and_is_compressed() {
+    let site = site();
+    let devices = ["log-a.img", "cap-a1.img", "cap-a2.img", "both-b.img"];
+    assert_eq!(devices.map(|device| format_of(&site, device)), [1; 4]);
+    let server = site.start();
+    check_all(&site);
+    assert_eq!(devices.map(|device| format_of(&site, device)), [1; 4], "nothing asked for another format");
+    for (name, ..) in DISKS {
+        wait_for("the groups are converted and the disk has a snapshot", 60, || {
+            site.cli(&["disk", "snapshot", "create", name, "old"]).status.success().then_some(())
+        });
+    }
+    assert_eq!(devices.map(|device| format_of(&site, device)), [2; 4]);
+    for (name, algorithm, writes) in WRITTEN_SINCE {
+        site.ask(&["disk", "set", name, &format!("compression={algorithm}")]);
+        let mut client = site.attach(name);
+        for (byte, from, len) in *writes {
+            match byte {
+                0 => client.trim(*from, *len as u32).expect("trimmed"),
+                _ => client.write(*from, &vec![*byte; *len as usize]).expect("written"),
+            }
+        }
+    }
+    let check = |site: &Site| {
+        for (name, ..) in DISKS {
+            let since = WRITTEN_SINCE.iter().find(|(disk, ..)| disk == name).map_or(&[][..], |one| one.2);
+            check_changed(&mut site.attach(name), name, since);
+        }
+    };
+    let check_old = |site: &Site| {
+        for (name, ..) in DISKS {
+            check_content(&mut site.attach(&format!("{name}@old")), name);
+        }
+    };
+    check(&site);
+    check_old(&site);
+    wait_for("what was written is destaged and compressed", 60, || {
+        let metrics = site.metrics();
+        let packed = metrics.lines().filter(|line| line.starts_with("drystone_packed_bytes_total"));
+        let packed: f64 = packed.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum();
+        (packed > 0.0).then_some(())
+    });
+    let killer = server.kill_after(Duration::ZERO);
+    server.killed(killer);
+    let server = site.start();
+    check(&site);
+    check_old(&site);
+    // All is at rest then, in maps and frames.
+    server.stop();
+    let server = site.start();
+    check(&site);
+    check_old(&site);
+    for (name, ..) in DISKS {
+        site.ask(&["disk", "snapshot", "delete", name, "old", "--confirm", "old"]);
+    }
+    check(&site);
+    server.stop();
+    let server = site.start();
+    check(&site);
+    let health = site.json(&["health"]);
+    assert_eq!(health["is_well"], true, "{health}");
     server.stop();
 }
 

@@ -178,8 +178,15 @@ impl Site {
 
     /// Asks the server by the command line.
     pub fn cli(&self, arguments: &[&str]) -> Output {
+        output(&mut self.cli_command(arguments))
+    }
+
+    /// The command that does so.
+    pub fn cli_command(&self, arguments: &[&str]) -> Command {
         let api = format!("unix:{}", text(&self.path("d/api.sock")));
-        output(command(PROGRAM).env("DRYSTONE_API", api).args(arguments))
+        let mut command = command(PROGRAM);
+        command.env("DRYSTONE_API", api).args(arguments);
+        command
     }
 
     /// The same where it must succeed.

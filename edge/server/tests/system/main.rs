@@ -14,6 +14,7 @@ mod clones;
 mod cluster;
 mod compression;
 mod crash;
+mod crash_snapshots;
 mod damage;
 mod devices;
 mod emptying;

@@ -1,6 +1,6 @@
 //! Seeds that found faults, each with what the fault was: of several hosts, and those of one host that `tests.rs` does not have.
 
-use super::{of_hosts, of_one};
+use super::{of_hosts, of_one, on_all_cores};
 use crate::campaign::{STEPS, run_pinned};
 use crate::cluster::{self, Play};
 
@@ -176,10 +176,10 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
             "the simulator made a row disagree in a part without ids, which no owner looks at, and waited for it to be found",
         ),
     ];
-    for (seed, features, story) in stories {
+    on_all_cores(&stories, |&(seed, features, story)| {
         let run = cluster::run_pinned(Play::Drawn, seed, of_hosts(features), None);
         run.unwrap_or_else(|why| panic!("seed {seed} ({story}): {why}"));
-    }
+    });
 }
 
 /// The same of one host, beside damaged pages and compression.
@@ -252,8 +252,8 @@ fn seeds_of_one_host_with_damage_or_compression_that_once_failed_pass() {
             "no checkpoint began, for a list of snapshots had lost its page on a device without room for another: writes waited for ever",
         ),
     ];
-    for (seed, features, story) in stories {
+    on_all_cores(&stories, |&(seed, features, story)| {
         let run = run_pinned(seed, of_one(features), None, STEPS);
         run.unwrap_or_else(|why| panic!("seed {seed} ({story}): {why}"));
-    }
+    });
 }

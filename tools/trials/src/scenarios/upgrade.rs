@@ -1,5 +1,6 @@
 //! `upgrade`: every host changes from one release to the next, and back, while guests write; then the level of the records is
-//! raised, and the former release is refused.
+//! raised, and the former release is refused. Where the new level has snapshots, the disk then gets one, for which the disk groups of
+//! all hosts are converted to their present format under load, and is compressed; each host is killed and started again with that.
 //!
 //! The two are given by `--program` and `--next`: builds of two commits, or of one, the next with `--features server/next-level`,
 //! which stands for a release with a later level. Where the next understands no later level than the former, nothing is raised.
@@ -7,13 +8,21 @@
 use crate::bench::{Bench, DISK, Fault, Ground, Plan, SILENCE_LIMIT_MS, Settings, WARM_UP};
 use crate::cluster::wait_for;
 use crate::failure::Failure;
+use crate::nbd;
 use crate::report::Report;
+use base::checksum::crc32c;
+use base::units::MIB;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// Raising the level is one small record: nothing is felt but what a busy machine does by itself.
 const UNFELT_LIMIT_MS: f64 = 250.0;
+/// How long a host is gone that is killed once its groups are converted.
+const GONE: Duration = Duration::from_millis(1500);
+/// The level from which on disks have snapshots (docs/formats/directory.md).
+const SNAPSHOTS_LEVEL: u64 = 4;
 
 /// Runs it: all hosts to the next release, and for every further round all back and on again; then the raise.
 ///
@@ -30,7 +39,13 @@ pub fn run(settings: &Settings) -> Result<Report, Failure> {
             }
             change_all(bench, "upgrade", &next)?;
         }
-        if rounds == 0 { Ok(()) } else { raise(bench, &former, &next) }
+        if rounds == 0 {
+            return Ok(());
+        }
+        raise(bench, &former, &next)?;
+        let host = bench.cluster.names()[0].clone();
+        let level = asked(bench, &host, &["cluster", "upgrade", "--dry-run"])?["level"].as_u64();
+        if level < Some(SNAPSHOTS_LEVEL) { Ok(()) } else { convert(bench) }
     }))
 }
 
@@ -195,4 +210,96 @@ fn refusal(bench: &mut Bench, host: &str) -> Result<String, Failure> {
         }
     })?;
     Ok(read()?.split_off(before))
+}
+
+/// The first snapshot of the disk, for which disk groups of the former format are converted, and compression, both under load; then every host
+/// is killed and opens what that made of its devices.
+fn convert(bench: &mut Bench) -> Result<(), Failure> {
+    let hosts = bench.cluster.names().to_vec();
+    let load = bench.attach_load(&hosts[1])?;
+    sleep(WARM_UP);
+    let fault = Fault { name: "first snapshot", hosts: &[], limit_ms: Some(SILENCE_LIMIT_MS) };
+    let mut took = Duration::ZERO;
+    let strike = |bench: &mut Bench| {
+        took = snapshot(bench, &hosts[0], "plain")?;
+        // What is destaged now gets maps.
+        sleep(4 * WARM_UP);
+        Ok(())
+    };
+    bench.round(&fault, &[&load], strike, |_| Ok(()))?;
+    bench
+        .note(format!("groups were converted and the snapshot was taken within {:.1} s", took.as_secs_f64()));
+    let fault = Fault { name: "compress", hosts: &[], limit_ms: Some(SILENCE_LIMIT_MS) };
+    let strike = |bench: &mut Bench| {
+        let set = ["disk", "set", DISK, "compression=lz4"];
+        bench.cluster.apart()?.say(&hosts[0], &set)?;
+        sleep(8 * WARM_UP);
+        Ok(())
+    };
+    bench.round(&fault, &[&load], strike, |bench| {
+        snapshot(bench, &hosts[0], "packed")?;
+        sleep(4 * WARM_UP);
+        Ok(())
+    })?;
+    bench.stop(load)?;
+    let before = [read_snapshot(bench, &hosts[0], "plain")?, read_snapshot(bench, &hosts[0], "packed")?];
+    for (index, host) in hosts.iter().enumerate() {
+        open_converted(bench, (host, &hosts[(index + 1) % hosts.len()]), &before)?;
+    }
+    Ok(())
+}
+
+/// A host with converted groups is killed under load and started again; both snapshots read there as before.
+fn open_converted(
+    bench: &mut Bench,
+    (host, user): (&str, &str),
+    before: &[Vec<u32>; 2],
+) -> Result<(), Failure> {
+    let load = bench.attach_load(user)?;
+    bench.cluster.wait_for_owner(DISK, user)?;
+    sleep(WARM_UP);
+    let hosts = [host.to_owned()];
+    let fault = Fault { name: "kill, converted", hosts: &hosts, limit_ms: Some(SILENCE_LIMIT_MS) };
+    let strike = |bench: &mut Bench| {
+        bench.cluster.kill(&hosts)?;
+        sleep(GONE);
+        Ok(())
+    };
+    bench.round(&fault, &[&load], strike, |bench| {
+        bench.cluster.start_host(host)?;
+        bench.cluster.wait_until_served(host, DISK)
+    })?;
+    bench.stop(load)?;
+    for (name, before) in ["plain", "packed"].into_iter().zip(before) {
+        let after = read_snapshot(bench, host, name)?;
+        if let Some(block) = before.iter().zip(&after).position(|(before, after)| before != after) {
+            let what = format!("snapshot {name} reads otherwise at {host} from its block {block} on");
+            return Err(Failure::Refused(what));
+        }
+    }
+    bench.read_back(host)
+}
+
+/// Takes a snapshot: groups that are not converted yet refuse it, and a busy machine may need more than one attempt. Gives how long it took.
+fn snapshot(bench: &mut Bench, host: &str, name: &str) -> Result<Duration, Failure> {
+    let began = Instant::now();
+    wait_for(&format!("snapshot {name} is taken"), || {
+        let taken = bench.cluster.apart()?.say(host, &["disk", "snapshot", "create", DISK, name]);
+        Ok(taken.is_ok().then_some(()))
+    })?;
+    Ok(began.elapsed())
+}
+
+/// The checksum of each MiB of a snapshot, as a client at a host reads it.
+fn read_snapshot(bench: &Bench, host: &str, name: &str) -> Result<Vec<u32>, Failure> {
+    let what = || format!("read snapshot {name} at {host}");
+    let export = format!("{DISK}@{name}");
+    let socket = bench.cluster.socket(host);
+    let (mut stream, size) = nbd::attach(&socket, &export).map_err(Failure::machine(what()))?;
+    let mut data = vec![0; MIB as usize];
+    let read = |part: u64| {
+        nbd::read(&mut stream, part * MIB, &mut data).map_err(Failure::machine(what()))?;
+        Ok(crc32c(&data))
+    };
+    (0..size / MIB).map(read).collect()
 }
