@@ -263,6 +263,14 @@ pub enum Input {
         /// How.
         compression: Compression,
     },
+    /// Look at all of a component that is at rest, and write anew what takes less space then: what stands as it is though the component compresses, and
+    /// frames that are hardly used. Answered when that has begun.
+    Rewrite {
+        /// Comes back with the answer.
+        op: Op,
+        /// Which.
+        component: ComponentKey,
+    },
     /// Delete a component. Answered when that is stable; its space comes back soon after.
     Delete {
         /// Comes back with the answer.

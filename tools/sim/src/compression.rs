@@ -13,11 +13,13 @@ use diskgroup::format::page::Compression;
 pub(crate) struct Compressing {
     /// Where choices come from, if anything is compressed.
     random: Option<Random>,
+    /// Where it comes from when components are written anew.
+    rewriting: Random,
 }
 
 impl Compressing {
-    pub(crate) fn new(random: Option<Random>) -> Compressing {
-        Compressing { random }
+    pub(crate) fn new(random: Option<Random>, rewriting: Random) -> Compressing {
+        Compressing { random, rewriting }
     }
 
     /// Whether a group of the plain format is converted now, so that it can compress.
@@ -65,6 +67,22 @@ impl World {
             component: key,
             compression,
         });
+        true
+    }
+
+    /// Has a component written anew, now and then. False if another operation is to begin.
+    pub(crate) fn begin_rewriting(&mut self) -> bool {
+        let Compressing { random: Some(_), rewriting } = &mut self.compressing else { return false };
+        if !rewriting.chance(1, 24) {
+            return false;
+        }
+        let live = |(number, one): (&u32, &crate::world::Component)| Some((*number, one.key?));
+        let live: Vec<_> = self.components.range(..crate::holding::FIRST).filter_map(live).collect();
+        if live.is_empty() {
+            return false;
+        }
+        let (component, key) = live[rewriting.below(live.len() as u64) as usize];
+        self.submit(Operation::Rewrite { component }, |op| Input::Rewrite { op, component: key });
         true
     }
 

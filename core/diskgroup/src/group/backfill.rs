@@ -270,7 +270,7 @@ impl Group {
         }
         counted.into_iter().for_each(|number| self.components[key].lineage.count(number, 1));
         self.name_backfill((key, part), deltas, (number, &given));
-        freed.into_iter().for_each(|entry| self.free_entry(index, entry));
+        freed.into_iter().for_each(|entry| self.free_entry(key, entry));
         self.drop_map_if_empty(key, part);
         Ok(())
     }

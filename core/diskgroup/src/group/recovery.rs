@@ -334,6 +334,7 @@ impl Group {
             PageContent::Descriptors(_) | PageContent::Component(_) => unreachable!("told apart above"),
         }
         let member = &mut self.members[index];
+        entries.iter().for_each(|entry| self.components[key].packed.add(*entry));
         if !matches!(content, PageContent::Snapshots(_)) {
             member.table.name(number, (component, part));
         }
