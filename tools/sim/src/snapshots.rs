@@ -470,7 +470,9 @@ impl World {
     /// What compressed blocks of components take is what pages tell.
     fn verify_packed(&self, group: &diskgroup::Group) -> Result<(), String> {
         match group.packed_agrees() {
-            Some(false) if !self.may_lose_pages() => Err("compressed blocks are not counted as pages tell".to_owned()),
+            Some(false) if !self.may_lose_pages() => {
+                Err("compressed blocks are not counted as pages tell".to_owned())
+            }
             Some(_) | None => Ok(()),
         }
     }

@@ -211,7 +211,8 @@ impl World {
         let mut snapshots = streams.snapshots;
         let is_mapped = features.snapshots && snapshots.chance(2, 3);
         superblocks.iter_mut().filter(|_| is_mapped).for_each(|one| one.format = FORMAT_VERSION);
-        let mut compressing = Compressing::new(features.compression.then_some(streams.compression), streams.rewriting);
+        let mut compressing =
+            Compressing::new(features.compression.then_some(streams.compression), streams.rewriting);
         let is_mapped = compressing.wants_conversion();
         superblocks.iter_mut().filter(|_| is_mapped).for_each(|one| one.format = FORMAT_VERSION);
         let settings = draw_settings(&mut random, removed);
