@@ -382,6 +382,7 @@ impl Group {
         match (&self.phase, computed) {
             (Phase::Opening(_), Computed::Checksums(checksums)) => self.recovery_computed(id, checksums, out),
             (Phase::Open, Computed::Compressed(slots)) => self.compressed(id, slots, out),
+            (Phase::Open, Computed::Unpacked { blocks, bad }) => self.unpacked(id, blocks, bad, out),
             (Phase::Open, Computed::Repacked(blocks)) => self.repacked(id, blocks, out),
             (Phase::Open, Computed::Checksums(_) | Computed::SlotChecksums(_)) => {
                 self.scrub_computed(id, computed, out);

@@ -365,8 +365,8 @@ pub enum Output {
         /// Bytes.
         len: u64,
     },
-    /// Work of the processor for which no guest waits. It may be done anywhere and take its time. A group that is open serves on
-    /// without it; one that is being opened waits for it.
+    /// Work of the processor. It may be done anywhere and take its time, but where a guest waits for it ([`crate::Computation::is_urgent`]). A group that is open
+    /// serves on without it; one that is being opened waits for it.
     Compute {
         /// Comes back with the result.
         id: ComputeId,
