@@ -5,8 +5,8 @@ use crate::model::{Value, squeezable};
 use crate::operation::Operation;
 use crate::world::World;
 use base::Random;
-use diskgroup::Input;
 use diskgroup::format::page::Compression;
+use diskgroup::{Completion, GroupError, Input};
 
 /// The state of the feature.
 #[derive(Debug)]
@@ -103,8 +103,23 @@ impl World {
         }
     }
 
+    /// An operation that changes how a component is compressed was answered, or one that has it written anew.
+    pub(crate) fn compressing_ended(
+        &mut self,
+        component: u32,
+        compression: Option<Compression>,
+        result: Result<Completion, GroupError>,
+    ) {
+        match (compression, result) {
+            (Some(compression), Ok(Completion::Component(_))) => self.compresses(component, compression),
+            (None, Ok(Completion::Done)) => {}
+            (_, Ok(_)) => self.fail(format!("component {component}: a strange answer")),
+            (_, Err(error)) => self.check_error(component, error),
+        }
+    }
+
     /// The change of how a component is compressed was answered.
-    pub(crate) fn compresses(&mut self, component: u32, compression: Compression) {
+    fn compresses(&mut self, component: u32, compression: Compression) {
         if let Some(found) = self.components.get_mut(&component) {
             // Those that were asked for later may be stable already, if nobody heard yet.
             let at = found.compressions.iter().position(|one| *one == compression).unwrap_or(0);

@@ -523,13 +523,10 @@ impl World {
             (Operation::Holding(holding), Ok(Completion::Done)) => self.holding_done(holding, None),
             (Operation::Holding(holding), Err(error)) => self.holding_failed(&holding, error),
             (Operation::OnSnapshot(operation, id), result) => self.on_snapshot_ended(&operation, id, result),
-            (Operation::Compress { component, compression }, Ok(Completion::Component(_))) => {
-                self.compresses(component, compression);
+            (Operation::Compress { component, compression }, result) => {
+                self.compressing_ended(component, Some(compression), result);
             }
-            (Operation::Rewrite { .. }, Ok(Completion::Done)) => {}
-            (Operation::Compress { component, .. } | Operation::Rewrite { component }, Err(error)) => {
-                self.check_error(component, error);
-            }
+            (Operation::Rewrite { component }, result) => self.compressing_ended(component, None, result),
             (Operation::Create { component }, Ok(Completion::Component(key))) => {
                 self.components.get_mut(&component).expect("it was made").key = Some(key);
             }

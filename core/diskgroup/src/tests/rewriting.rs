@@ -3,7 +3,7 @@
 use super::mapped::Stage;
 use super::{id, new_component};
 use crate::format::page::{ComponentRecord, Compression};
-use crate::{Completion, Computation, ComputeId, GroupError, Input, Op, Rule, Task};
+use crate::{Completion, Computation, ComputeId, GroupError, Input, Rule, Task};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB};
 use base::{ComponentId, DeviceId, DiskId, Random};
 
