@@ -476,7 +476,7 @@ const SELDOM_NOTICED: &[(Rule, u64, &str)] = &[
     (Rule::KeepNewerComponent, 155, "renewals holding snapshots restless"),
     (Rule::KeepSharedFrames, 1, "compression"),
     (Rule::KeepSlotsInFrames, 1, "compression"),
-    (Rule::VerifyUnpacked, 27, "compression"),
+    (Rule::VerifyUnpacked, 214, "compression"),
 ];
 
 /// Blocks that are compressed read as they were, by whatever algorithm and however often that changes, beside crashes, damage and full devices.
@@ -520,6 +520,8 @@ fn every_removed_rule_is_noticed() {
             Rule::KeepLostPages => continue,
             // `core/diskgroup/src/tests.rs`.
             Rule::KeepLostSlot => continue,
+            // `core/diskgroup/src/tests/rewriting.rs`. Seeds notice it, too, about one in 400 with "compression busy held-back".
+            Rule::KeepNewerThanRewritten => continue,
             // `core/diskgroup/src/tests/backfill.rs`: no snapshot comes late where there is one host.
             Rule::SettleBeforeBackfill | Rule::TellOlderApart | Rule::SyncBackfill => continue,
             // Its seed moved, and 400 others do not notice: to be hunted again.
