@@ -1,5 +1,6 @@
 //! A component as its group knows it.
 
+use crate::format::map::Entry;
 use crate::format::page::{ComponentRecord, Compression, HOLES_MAX, PARTS_PER_HOLE};
 use crate::lineage::Lineage;
 use crate::window::Window;
@@ -13,6 +14,31 @@ pub(crate) enum Stability {
     Stable,
 }
 
+/// What compressed blocks of a component take that its pages name, for the live disk and for snapshots.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Packed {
+    pub(crate) blocks: u64,
+    pub(crate) units: u64,
+}
+
+impl Packed {
+    /// A page names a block from now on.
+    pub(crate) fn add(&mut self, entry: Entry) {
+        if entry.form().is_packed() {
+            self.blocks += 1;
+            self.units += u64::from(entry.units());
+        }
+    }
+
+    /// No page names that block any more. Where a page was lost, it may be of what that told.
+    pub(crate) fn remove(&mut self, entry: Entry) {
+        if entry.form().is_packed() {
+            self.blocks = self.blocks.saturating_sub(1);
+            self.units = self.units.saturating_sub(u64::from(entry.units()));
+        }
+    }
+}
+
 /// One component of a group.
 #[derive(Debug)]
 pub(crate) struct Component {
@@ -24,6 +50,8 @@ pub(crate) struct Component {
     pub(crate) used: u32,
     /// How its record, or one that is on its way, asks for blocks to be stored.
     pub(crate) compression_asked: Compression,
+    /// What its compressed blocks take.
+    pub(crate) packed: Packed,
     /// Whether any part of it had a map page since the group was opened.
     pub(crate) had_pages: bool,
     /// Its snapshots, and what they see beside the live parts.
@@ -51,6 +79,7 @@ impl Component {
         assert!(holes.len() <= HOLES_MAX, "a component has at most 255 GiB");
         Component {
             compression_asked: record.compression,
+            packed: Packed::default(),
             had_pages: false,
             record,
             member,

@@ -33,6 +33,7 @@ mod mend;
 mod plain;
 mod read;
 mod recovery;
+mod rewrite;
 mod rollback;
 mod room;
 mod scrub;
@@ -69,6 +70,7 @@ use crate::members::Members;
 use crate::read::{BlockRange, ReadState, Reads};
 use crate::recovery::Recovery;
 use crate::requests::{PendingIo, Purpose, Requests};
+use crate::rewrite::Rewriting;
 use crate::rules::Rule;
 use crate::scarcity::Scarcity;
 use crate::scrub::Scrub;
@@ -177,6 +179,7 @@ pub struct Group {
     pages_waiting: VecDeque<(u8, u32)>,
     destaging: Destaging,
     compressing: Compressing,
+    rewriting: Rewriting,
     unpacker: Unpacker,
     checkpoint: Checkpoint,
     scrub: Scrub,
@@ -240,6 +243,7 @@ impl Group {
             pages_waiting: VecDeque::new(),
             destaging: Destaging::default(),
             compressing: Compressing::default(),
+            rewriting: Rewriting::default(),
             unpacker: Unpacker::default(),
             checkpoint: Checkpoint::default(),
             scrub,
@@ -316,6 +320,7 @@ impl Group {
                 let target = Target { op, component: component.0, part: 0 };
                 self.submit(Work::Compress { target, compression }, out);
             }
+            Input::Rewrite { op, component } => self.rewrite(op, component, out),
             Input::Delete { op, component } => self.delete(op, component, out),
             Input::DeviceDone { io, result } => self.device_done(io, result, out),
             Input::Computed { id, computed } => self.computed(id, &computed, out),
@@ -340,6 +345,7 @@ impl Group {
         self.advance_void_maps(out);
         self.advance_rollbacks(out);
         self.advance_snapshots(out);
+        self.advance_rewriting(out);
         self.advance_backfills(out);
         self.advance_chunks(out);
         self.settle_away(out);
@@ -370,7 +376,7 @@ impl Group {
         }
         // While a batch is being written, its end moves the watermarks on.
         let settle_at = self.watermarks.due_at().filter(|_| !self.buffer.is_writing());
-        [self.scrub_wake_at(), settle_at].into_iter().flatten().min()
+        [self.scrub_wake_at(), self.rewrite_wake_at(), settle_at].into_iter().flatten().min()
     }
 
     /// The processor's work ended. What comes too late, for the group or the work has failed, is dropped.
@@ -378,6 +384,8 @@ impl Group {
         match (&self.phase, computed) {
             (Phase::Opening(_), Computed::Checksums(checksums)) => self.recovery_computed(id, checksums, out),
             (Phase::Open, Computed::Compressed(slots)) => self.compressed(id, slots, out),
+            (Phase::Open, Computed::Unpacked { blocks, bad }) => self.unpacked(id, blocks, bad, out),
+            (Phase::Open, Computed::Repacked(blocks)) => self.repacked(id, blocks, out),
             (Phase::Open, Computed::Checksums(_) | Computed::SlotChecksums(_)) => {
                 self.scrub_computed(id, computed, out);
             }
@@ -439,6 +447,8 @@ impl Group {
             Purpose::CarryRead { run, buffer } => self.carry_read_done(run, &buffer, result, out),
             Purpose::DestageWrite { destage } => self.destage_write_done(destage, result.map(drop), out),
             Purpose::Backfill(key) => self.backfill_written(key as usize, member, result.map(drop)),
+            Purpose::RewriteRead { first } => self.rewrite_read_done(first, result, out),
+            Purpose::RewriteWrite => self.rewrite_write_done(member, result.map(drop), out),
             Purpose::Chunk { member, extent } => self.chunk_zeroed(member, extent, result.map(drop)),
             Purpose::CheckpointFlush => self.checkpoint_flushed(out),
             Purpose::PageWrite { member, page } => self.page_written(member, page, out),
@@ -582,6 +592,7 @@ impl Group {
             && self.backfills.is_empty()
             && !self.scrub.is_computing()
             && self.compressing.is_idle()
+            && !self.rewriting.is_computing()
             && self.watermarks.is_empty()
             && self.components.deletion().is_none()
     }

@@ -264,6 +264,14 @@ pub enum Input {
         /// How.
         compression: Compression,
     },
+    /// Look at all of a component that is at rest, and write anew what takes less space then: what stands as it is though the component compresses, and
+    /// frames that are hardly used. Answered when that has begun.
+    Rewrite {
+        /// Comes back with the answer.
+        op: Op,
+        /// Which.
+        component: ComponentKey,
+    },
     /// Delete a component. Answered when that is stable; its space comes back soon after.
     Delete {
         /// Comes back with the answer.
@@ -382,8 +390,8 @@ pub enum Output {
         /// Bytes.
         len: u64,
     },
-    /// Work of the processor for which no guest waits. It may be done anywhere and take its time. A group that is open serves on
-    /// without it; one that is being opened waits for it.
+    /// Work of the processor. It may be done anywhere and take its time, but where a guest waits for it ([`crate::Computation::is_urgent`]). A group that is open
+    /// serves on without it; one that is being opened waits for it.
     Compute {
         /// Comes back with the result.
         id: ComputeId,

@@ -34,6 +34,7 @@ mod read;
 mod recovery;
 mod requests;
 mod retained;
+mod rewrite;
 mod rules;
 mod scarcity;
 mod scrub;
@@ -51,7 +52,7 @@ mod watermarks;
 mod window;
 mod work;
 
-pub use compute::{Computation, ComputeId, Computed, Task};
+pub use compute::{Computation, ComputeId, Computed, Repacked, Task};
 pub use effort::Effort;
 pub use format::batch::{Origin, WindowEntry};
 pub use group::{Group, Settings};

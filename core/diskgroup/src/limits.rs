@@ -155,6 +155,9 @@ pub const CHANGED_LOOKED_AT_MAX: u32 = 4096;
 /// Blocks whose memory a group gives back at once where buffers are short: 4 MiB, or more where they share larger buffers.
 pub const RELIEF_BLOCKS: usize = 1024;
 
+/// Compressed blocks of one read that a group takes out of their slots itself: with zstd these take 80 µs. More are work for others.
+pub const UNPACKED_AT_ONCE_MAX: usize = 16;
+
 /// Buffers of a group's own work (batch headers, pages, log reads of destaging, scrubbing), in bytes.
 pub const OWN_POOL_SIZE: usize = 24 << 20;
 

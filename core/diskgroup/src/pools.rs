@@ -207,6 +207,11 @@ impl Pools {
         true
     }
 
+    /// The units of a frame of a pool that are used.
+    pub(crate) fn used_units(&self, Frame { extent, block }: Frame) -> u8 {
+        self.pools.get(&extent).map_or(0, |pool| pool.units(block))
+    }
+
     /// Whether any unit of a slot is known to be used.
     pub(crate) fn is_used(&self, Slot { frame, units }: Slot) -> bool {
         self.pools.get(&frame.extent).is_some_and(|pool| pool.units(frame.block) & units != 0)

@@ -1,5 +1,6 @@
 //! Reads under way: what each looks for, and where that stands.
 
+use crate::compute::{Computation, ComputeId, Task};
 use crate::format::map::Form;
 use crate::index::Index as PartIndex;
 use crate::io::{Completion, Op};
@@ -108,12 +109,17 @@ struct Frames {
     /// The unit at which the first one begins.
     first: u64,
     buffer: Buffer,
+    /// Frames that the device could not read.
+    bad: BadBlocks,
+    /// Whether the blocks were taken out of their slots.
+    is_unpacked: bool,
 }
 
 impl Run {
     /// The frames are read, but those that are bad: takes each block out of its slot.
-    fn unpack(&mut self, bad: &BadBlocks, unpacker: &mut Unpacker) {
-        let Frames { first, buffer: frames, .. } = self.frames.as_ref().expect("its blocks are compressed");
+    fn unpack(&mut self, unpacker: &mut Unpacker) {
+        let Frames { first, buffer: frames, bad, .. } =
+            self.frames.as_ref().expect("its blocks are compressed");
         let blocks = self.buffer.as_mut().expect("it is no hole").bytes_mut();
         let blocks = blocks.chunks_exact_mut(BLOCK_SIZE as usize);
         for ((block, location), index) in blocks.zip(&self.locations).zip(0..) {
@@ -126,6 +132,20 @@ impl Run {
                 self.bad.note(index);
             }
         }
+    }
+
+    /// The slots of its blocks among what was read.
+    fn slots(&self) -> impl Iterator<Item = SlotRead> {
+        let first = self.frames.as_ref().map_or(0, |frames| frames.first);
+        self.locations.iter().map(move |location| match *location {
+            BlockLocation::Packed { unit, form, .. } => SlotRead { unit: (unit - first) as u32, form },
+            _ => unreachable!("all blocks of the run are compressed"),
+        })
+    }
+
+    /// Whether its blocks are still in their slots.
+    fn is_packed(&self) -> bool {
+        self.frames.as_ref().is_some_and(|frames| !frames.is_unpacked)
     }
 }
 
@@ -300,7 +320,8 @@ impl ReadState {
         let BlockLocation::Packed { member, .. } = locations[0] else { unreachable!("they are compressed") };
         let Some(buffer) = pool.take(locations.len() * BLOCK_SIZE as usize) else { return false };
         let Some(read) = pool.take(frames * BLOCK_SIZE as usize) else { return false };
-        let frames = Some(Frames { member, first, buffer: read });
+        let frames =
+            Some(Frames { member, first, buffer: read, bad: BadBlocks::default(), is_unpacked: false });
         let (block, bad) = (self.range.block + at as u16, BadBlocks::default());
         self.runs.push(Run { block, locations, buffer: Some(buffer), frames, is_verified: false, bad });
         true
@@ -310,7 +331,7 @@ impl ReadState {
     pub(crate) fn begin_run(&mut self, run: u16) -> Option<RunRead> {
         let mut runs = self.runs.iter().enumerate().skip(usize::from(run));
         let read = runs.find_map(|(index, run)| {
-            if let Some(Frames { member, first: unit, buffer }) = &run.frames {
+            if let Some(Frames { member, first: unit, buffer, .. }) = &run.frames {
                 let location = BlockLocation::Rest { member: *member, unit: *unit, checksum: 0 };
                 return Some(RunRead { run: index as u16, location, buffer: buffer.clone() });
             }
@@ -326,15 +347,54 @@ impl ReadState {
         self.outstanding > 0
     }
 
-    /// The device read of a run ended. Compressed blocks are taken out of their slots here: that takes about 1 µs with LZ4 and 5 µs with
-    /// zstd for a block. Those that are none count as blocks that could not be read.
-    pub(crate) fn run_done(&mut self, run: u16, result: Result<BadBlocks, ()>, unpacker: &mut Unpacker) {
+    /// The device read of a run ended.
+    pub(crate) fn run_done(&mut self, run: u16, result: Result<BadBlocks, ()>) {
         self.outstanding -= 1;
         let run = &mut self.runs[usize::from(run)];
-        match result {
-            Ok(bad) if run.frames.is_some() => run.unpack(&bad, unpacker),
-            Ok(bad) => run.bad = bad,
-            Err(()) => self.has_failed = true,
+        match (result, &mut run.frames) {
+            (Ok(bad), Some(frames)) => frames.bad = bad,
+            (Ok(bad), None) => run.bad = bad,
+            (Err(()), _) => self.has_failed = true,
+        }
+    }
+
+    /// Compressed blocks, whose frames are read, are taken out of their slots: that takes about 1 µs with LZ4 and 5 µs with zstd for a block. Those that
+    /// are none count as blocks that could not be read. Gives the work if there is much of it; it waits for the result then.
+    pub(crate) fn unpack(&mut self, unpacker: &mut Unpacker) -> Option<Task> {
+        let packed = self.runs.iter().filter(|run| run.is_packed());
+        if packed.clone().map(|run| run.locations.len()).sum::<usize>() > limits::UNPACKED_AT_ONCE_MAX {
+            let of_run = |(at, run): (u16, _)| Run::slots(run).map(move |slot| (at, slot));
+            let slots = (0..).zip(packed.clone()).flat_map(of_run).collect();
+            let frames = packed.filter_map(|run| Some(run.frames.as_ref()?.buffer.clone()));
+            let task = Task { computation: Computation::Unpack(slots), data: frames.collect() };
+            self.outstanding += 1;
+            return Some(task);
+        }
+        for run in self.runs.iter_mut().filter(|run| run.is_packed()) {
+            run.unpack(unpacker);
+            run.frames.as_mut().expect("its blocks are compressed").is_unpacked = true;
+        }
+        None
+    }
+
+    /// That work ended: takes the blocks, and which of them are none.
+    pub(crate) fn unpacked(&mut self, blocks: &[u8], bad: &[u16]) {
+        self.outstanding -= 1;
+        let mut next = 0;
+        for run in self.runs.iter_mut().filter(|run| run.is_packed()) {
+            let slots: SmallVec<[SlotRead; 16]> = run.slots().collect();
+            let buffer = run.buffer.as_mut().expect("it is no hole");
+            let len = buffer.len();
+            let first = next / BLOCK_SIZE as usize;
+            buffer.bytes_mut().copy_from_slice(&blocks[next..next + len]);
+            next += len;
+            let frames = run.frames.as_mut().expect("its blocks are compressed");
+            frames.is_unpacked = true;
+            for (index, slot) in slots.iter().enumerate() {
+                if bad.binary_search(&((first + index) as u16)).is_ok() || frames.bad.contains(slot.frame()) {
+                    run.bad.note(index as u16);
+                }
+            }
         }
     }
 
@@ -408,6 +468,8 @@ pub(crate) struct Reads {
     under_way: Slab<ReadState>,
     /// Those that wait for memory, in order.
     waiting: VecDeque<u32>,
+    /// Those whose blocks are taken out of their slots elsewhere.
+    unpacking: Vec<(ComputeId, u32)>,
 }
 
 impl Reads {
@@ -421,6 +483,17 @@ impl Reads {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.under_way.is_empty()
+    }
+
+    /// Its blocks are taken out of their slots elsewhere.
+    pub(crate) fn await_unpacking(&mut self, id: ComputeId, key: u32) {
+        self.unpacking.push((id, key));
+    }
+
+    /// That work ended: gives the read, if one waits for it.
+    pub(crate) fn end_unpacking(&mut self, id: ComputeId) -> Option<u32> {
+        let at = self.unpacking.iter().position(|(of, _)| *of == id)?;
+        Some(self.unpacking.swap_remove(at).1)
     }
 
     /// A read waits for memory.
@@ -444,6 +517,7 @@ impl Reads {
     /// The group is lost: gives back the operations of all reads.
     pub(crate) fn take_all(&mut self) -> Vec<Op> {
         self.waiting.clear();
+        self.unpacking.clear();
         self.under_way.drain().map(|read| read.op).collect()
     }
 }

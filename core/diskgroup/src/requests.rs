@@ -32,6 +32,12 @@ pub(crate) enum Purpose {
     },
     /// Writes blocks that a snapshot is given.
     Backfill(u32),
+    /// Reads frames of the part that is written anew, from that one of its list on.
+    RewriteRead {
+        first: u16,
+    },
+    /// Writes its fresh frames.
+    RewriteWrite,
     CarryRead {
         run: LogRun,
         buffer: Buffer,

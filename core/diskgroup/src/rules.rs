@@ -108,6 +108,8 @@ pub enum Rule {
     KeepSlotsInFrames,
     /// A compressed block is compared with its checksum once it is decompressed (note 0049).
     VerifyUnpacked,
+    /// A block that changed while its part was written anew stays as it is (note 0049).
+    KeepNewerThanRewritten,
     /// A snapshot is given nothing before all that came before it is at rest in its part (note 0051).
     SettleBeforeBackfill,
     /// A snapshot is given a block only once the next older one has what both saw (note 0051).
@@ -118,7 +120,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 55] = [
+    pub const ALL: [Rule; 56] = [
         Rule::AcknowledgeOnlyStable,
         Rule::FreeLogAfterDescriptors,
         Rule::FlushBeforePages,
@@ -171,6 +173,7 @@ impl Rule {
         Rule::KeepSharedFrames,
         Rule::KeepSlotsInFrames,
         Rule::VerifyUnpacked,
+        Rule::KeepNewerThanRewritten,
         Rule::SettleBeforeBackfill,
         Rule::TellOlderApart,
         Rule::SyncBackfill,

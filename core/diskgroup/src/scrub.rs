@@ -257,7 +257,7 @@ impl Scrub {
 }
 
 /// How long scrubbing rests after so many bytes.
-fn pause(bytes: u64, bytes_per_second: u64, share: Share) -> Duration {
+pub(crate) fn pause(bytes: u64, bytes_per_second: u64, share: Share) -> Duration {
     let pace = share.of(bytes_per_second).max(1);
     Duration::from_nanos(bytes * 1_000_000_000 / pace)
 }

@@ -65,6 +65,12 @@ pub struct ComponentState {
     pub device: DeviceId,
     /// Bytes in extents that it has taken; a mapped part counts as one extent.
     pub used_bytes: u64,
+    /// Bytes of its blocks at rest that are compressed, before that; those of snapshots among them.
+    pub compressed_bytes: u64,
+    /// Bytes that these blocks take.
+    pub packed_bytes: u64,
+    /// Whether somebody asked for it to be written anew, and that goes on: the part that is looked at next.
+    pub rewriting_part: Option<u32>,
     /// By number: its snapshots, and the bytes of blocks that only they see or older ones.
     pub snapshots: Vec<(u32, u64)>,
 }
@@ -78,6 +84,8 @@ pub struct Counters {
     pub compressed_bytes: u64,
     /// Bytes that these blocks took then.
     pub packed_bytes: u64,
+    /// Bytes of blocks that were written anew where they are at rest, to take less space.
+    pub rewritten_bytes: u64,
     /// Bytes that went straight to fresh extents.
     pub direct_bytes: u64,
     /// Bytes of copies that were taken in.

@@ -46,6 +46,8 @@ pub(crate) enum PageWaiter {
     Copy(u32),
     /// A snapshot that is taken apart.
     Delete,
+    /// The part that may be written anew.
+    Rewrite,
     /// Whoever asked will ask again.
     Nobody,
 }

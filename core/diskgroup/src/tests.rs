@@ -8,6 +8,7 @@ mod headers;
 mod holding;
 mod mapped;
 mod mending;
+mod rewriting;
 
 use crate::format::anchor::{Anchor, anchor_offset};
 use crate::format::batch::Origin;
@@ -154,11 +155,14 @@ impl Bench {
             let mut more = Vec::new();
             for output in out.drain(..) {
                 if let Output::Compute { id, task } = output {
-                    self.computing.push((id, task.clone()));
-                    if !self.holds_computing {
-                        let computed = task.perform();
-                        self.group.step(now, Input::Computed { id, computed }, &mut more);
+                    if self.holds_computing {
+                        self.computing.push((id, task));
+                        continue;
                     }
+                    let computed = task.perform();
+                    // Its buffers are free again.
+                    self.computing.push((id, Task { data: SmallVec::new(), ..task }));
+                    self.group.step(now, Input::Computed { id, computed }, &mut more);
                     continue;
                 }
                 if let Some((io, result)) = self.carry_out(output) {

@@ -6,7 +6,7 @@
 use crate::interface::{GroupKey, Output};
 use crate::label::DiskLabel;
 use crate::node::{Node, Waiter};
-use base::Instant;
+use base::{DiskId, Instant};
 use diskgroup::format::page::Compression;
 use diskgroup::{ComponentKey, Input};
 use placement::Policy;
@@ -24,6 +24,22 @@ impl Node {
         for (group, component) in all {
             self.follow_policy(group, component, out);
         }
+    }
+
+    /// Has all components of a disk that are here written anew, where that takes less space. Tells how many they are.
+    pub fn rewrite_disk(&mut self, now: Instant, disk: DiskId, out: &mut Vec<Output>) -> usize {
+        self.now = now;
+        let mut found: Vec<(GroupKey, ComponentKey)> = Vec::new();
+        for (key, group) in self.groups().filter(|(_, group)| group.state().is_open) {
+            let components = group.components().into_iter();
+            let own =
+                components.filter(|(of, state)| state.record.disk == disk && group.failure_of(*of).is_none());
+            found.extend(own.map(|(component, _)| (key, component)));
+        }
+        for &(group, component) in &found {
+            self.ask(group, Waiter::Compression, |op| Input::Rewrite { op, component }, out);
+        }
+        found.len()
     }
 
     /// Tells a component how it is compressed, if its label says otherwise than its record.

@@ -16,6 +16,7 @@ mod moves;
 mod policies;
 mod rebuild;
 mod resync;
+mod rewrite;
 mod settings;
 mod snapshots;
 mod space;
@@ -49,6 +50,7 @@ pub use rebuild::{
     UnknownDisk,
 };
 pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
+pub use rewrite::{CompressedView, HostRewriteView, PackedView, RewriteHost, RewriteView};
 pub use settings::{BalanceMode, SettingsView};
 pub use snapshots::{
     ChangeSnapshot, ChangesQuery, ChangesView, CloneDisk, ConfirmSnapshot, CreateSnapshot, CreateSnapshots,
@@ -160,6 +162,9 @@ pub struct LocalView {
     /// Of each component that stands there and has snapshots: the bytes of blocks that only a snapshot sees, or older ones, by its number.
     #[serde(default)]
     pub snapshot_bytes: BTreeMap<String, BTreeMap<u32, u64>>,
+    /// Of each component that stands there and has compressed blocks, or is being written anew: what these take.
+    #[serde(default)]
+    pub packed: BTreeMap<String, PackedView>,
     /// Clients that it has, by the disks that they are attached to.
     #[serde(default)]
     pub attached: BTreeMap<String, usize>,
@@ -495,6 +500,9 @@ pub struct DiskView {
     /// What its limits do, if its owner could be asked; nothing where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitView>,
+    /// What its compressed blocks take, if it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compressed: Option<CompressedView>,
     /// Its snapshots, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotView>,

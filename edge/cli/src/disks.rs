@@ -4,9 +4,9 @@ use crate::shell::{Shell, seconds, size};
 use crate::{estimate, snapshots, text, transfer};
 use api::client::disk_path;
 use api::types::{
-    AllowedView, AttachedView, BucketView, ChangeDisk, ClientView, CloneDisk, CreateDisk, DiskSummary,
-    DiskView, FlattenDisk, FlattenedView, HistogramView, HistogramsView, LatencyView, LimitView, MoveAction,
-    RateView, RowChecksView, ScheduleView, SnapshotView,
+    AllowedView, AttachedView, BucketView, ChangeDisk, ClientView, CloneDisk, CompressedView, CreateDisk,
+    DiskSummary, DiskView, FlattenDisk, FlattenedView, HistogramView, HistogramsView, HostRewriteView,
+    LatencyView, LimitView, MoveAction, RateView, RewriteView, RowChecksView, ScheduleView, SnapshotView,
 };
 use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
@@ -117,6 +117,11 @@ pub enum DiskCommand {
     Snapshot(snapshots::SnapshotCommand),
     /// Estimate what compression and deduplication would save of a disk, by the sample of `drystone cluster estimate --start`.
     Estimate {
+        /// Name or id of the disk.
+        name: String,
+    },
+    /// Rewrite a compressed disk in the background, so that what was written before it was compressed takes less space, too.
+    Rewrite {
         /// Name or id of the disk.
         name: String,
     },
@@ -302,8 +307,47 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
         DiskCommand::Export(options) => transfer::export(shell, options).await,
         DiskCommand::Snapshot(command) => snapshots::run(shell, command).await,
         DiskCommand::Estimate { name } => estimate::of_disk(shell, &name).await,
+        DiskCommand::Rewrite { name } => rewrite(shell, &name).await,
         DiskCommand::Histogram(options) => histogram(shell, options).await,
     }
+}
+
+/// Has a disk written anew.
+async fn rewrite(shell: &mut Shell<'_>, name: &str) -> Result<(), Failure> {
+    let begun: RewriteView = shell.client.post(&format!("{}/rewrite", disk_path(name)), &()).await?;
+    shell.show(&begun, rewrite_text)
+}
+
+fn rewrite_text(begun: &RewriteView) -> String {
+    let host = |host: &HostRewriteView| match &host.trouble {
+        Some(trouble) => format!("host {}: not begun: {trouble}", host.host),
+        None if host.components == 1 => format!("host {}: 1 component", host.host),
+        None => format!("host {}: {} components", host.host, host.components),
+    };
+    let mut lines = vec![format!(
+        "{} is rewritten in the background; `drystone disk show {}` tells what its compressed blocks take",
+        begun.disk, begun.disk
+    )];
+    lines.extend(begun.hosts.iter().map(host));
+    lines.join("\n")
+}
+
+/// What compressed blocks take.
+fn compressed_text(found: &CompressedView) -> String {
+    let mut text = match found.ratio {
+        Some(ratio) => format!(
+            "{} stored in {} with all copies ({ratio:.2}:1)",
+            format_bytes(found.compressed_bytes),
+            format_bytes(found.packed_bytes)
+        ),
+        None => "nothing yet".to_owned(),
+    };
+    match found.rewriting {
+        0 => {}
+        1 => text.push_str("; 1 component is being rewritten"),
+        count => text.push_str(&format!("; {count} components are being rewritten")),
+    }
+    text
 }
 
 /// Makes a clone.
@@ -596,6 +640,7 @@ fn disk_text(disk: &DiskView) -> String {
         ("reads", rate_text(&disk.figures.read)),
         ("writes", rate_text(&disk.figures.write)),
         ("limits", disk.limit.as_ref().map_or_else(String::new, limit_text)),
+        ("compressed", disk.compressed.as_ref().map_or_else(String::new, compressed_text)),
         ("snapshots", snapshots_text(&disk.snapshots)),
         ("schedules", schedules_text(&disk.schedules)),
         ("rollback", disk.rollback.as_ref().map_or_else(String::new, snapshots::rollback::text_of)),

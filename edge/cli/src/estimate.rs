@@ -308,7 +308,7 @@ mod tests {
             cluster: Some(reduction("cluster")),
             policies: vec![reduction("gold")],
             disks: vec![reduction("web")],
-            compression_available: false,
+            compression_available: true,
             deduplication_available: false,
         }
     }
@@ -327,7 +327,7 @@ mod tests {
             "0.0 ± 1.8 %",
             "25.0 %",
             "3072 of 196608",
-            "no compression and no deduplication",
+            "no deduplication of data",
             "Components without a sample: 1",
         ] {
             assert!(shown.contains(part), "{part}:\n{shown}");

@@ -130,6 +130,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("disk flatten", &["drystone disk flatten web-1", "drystone disk flatten web-1 --json"]),
+    ("disk rewrite", &["drystone disk rewrite web", "drystone disk rewrite web --json"]),
     ("disk snapshot", &["drystone disk snapshot create web monday", "drystone disk snapshot list web"]),
     (
         "disk snapshot create",
@@ -449,6 +450,7 @@ mod tests {
         "Resize",
         "Restore",
         "Resume",
+        "Rewrite",
         "Run",
         "Set",
         "Show",

@@ -28,6 +28,7 @@ mod rebuild;
 mod repair;
 mod reports;
 mod resync;
+mod rewrites;
 mod rollback;
 mod schedules;
 mod settings;
@@ -43,7 +44,7 @@ mod watched;
 
 pub use emptying::FoundDevice;
 pub use follow_policies::Rules;
-pub use gather::{Locals, snapshot_bytes_of, used_bytes_of};
+pub use gather::{Locals, compressed_of, snapshot_bytes_of, used_bytes_of};
 pub use in_use::{BeforeLock, Place, in_use};
 pub use passes::{OtherPasses, without_answer};
 pub use state::Cluster;

@@ -18,6 +18,7 @@ mod members;
 mod overdue;
 mod policies;
 mod replace;
+mod rewrite;
 mod rollback;
 mod silences;
 mod snapshots;

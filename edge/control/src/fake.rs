@@ -243,6 +243,7 @@ impl Fake {
             }
             Command::RemoveDevice { device, answer, .. } => drop(answer.send(self.remove_device(device))),
             Command::Convert { answer } => drop(answer.send(0)),
+            Command::Rewrite { answer, .. } => drop(answer.send(1)),
             Command::Host { answer } => drop(answer.send(self.host())),
             Command::Lock { answer, .. } => drop(answer.send(Locking::Locked(0))),
             Command::Unlock { answer, .. } => {

@@ -168,6 +168,9 @@ fn held(shard: u8, state: &diskgroup::ComponentState) -> HeldComponent {
         size: state.record.size,
         reservation: state.record.reservation,
         description: base::checksum::crc32c(&state.record.disk_label),
+        compressed_bytes: state.compressed_bytes,
+        packed_bytes: state.packed_bytes,
+        is_rewriting: state.rewriting_part.is_some(),
         snapshots: state.snapshots.clone(),
     }
 }

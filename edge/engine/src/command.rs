@@ -48,6 +48,8 @@ pub enum Command {
     /// Begins to convert disk groups to the format that has snapshots and compressed blocks, those that are not yet; tells how many that are. Has
     /// components compressed as the policies of their disks say.
     Convert { answer: Answer<usize> },
+    /// Begins to write the components of a disk anew, where that takes less space; tells how many they are.
+    Rewrite { disk: DiskId, answer: Answer<usize> },
     /// All of the host.
     Host { answer: Answer<HostState> },
     /// Keeps clients from a disk. Any number of engines may be asked; each answers for its own clients.

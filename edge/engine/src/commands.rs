@@ -39,6 +39,10 @@ impl Engine {
                 let _ = answer.send(self.convert_groups());
                 self.node.follow_policies(self.now(), &mut self.outputs);
             }
+            Command::Rewrite { disk, answer } => {
+                let begun = self.node.rewrite_disk(self.now(), disk, &mut self.outputs);
+                let _ = answer.send(begun);
+            }
             Command::Host { answer } => drop(answer.send(self.host_state())),
             Command::Lock { disk, lock, answer } => drop(answer.send(self.lock(disk, lock))),
             Command::Unlock { disk, answer } => {

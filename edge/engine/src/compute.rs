@@ -1,4 +1,4 @@
-//! Work of the processor that a node asks for, done by one thread of the host that gives way to all others.
+//! Work of the processor that a node asks for, done by two threads of the host: one does that for which a guest waits, the other one gives way to all others.
 //!
 //! A buffer stays with the engine's thread until the result is back. The worker sees its bytes alone, which nobody changes
 //! meanwhile: that is what makes the `unsafe` blocks here sound.
@@ -13,11 +13,11 @@ use slab::Slab;
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// Works of all engines of the host that wait at most: each group has one under way, and each engine one of a pass. A group's work
+/// Works of all engines of the host that wait at most: each group has a few under way, and each engine one of a pass. A group's work
 /// that finds no room is done at once by the engine itself; that of a pass waits.
 const QUEUE_MAX: usize = 32;
 
-/// How much the worker gives way: half as nice as can be, so that it still gets on beside a full load.
+/// How much the worker gives way that does what no guest waits for: half as nice as can be, so that it still gets on beside a full load.
 const NICE: i32 = 10;
 
 /// The bytes of a buffer that its engine keeps.
@@ -89,7 +89,8 @@ impl Computing {
     /// # Errors
     /// Gives the work back if the worker has too much to do, or there is none.
     pub(crate) fn hand_out(&mut self, group: GroupKey, id: ComputeId, task: Task) -> Result<(), Task> {
-        let Some(worker) = worker() else { return Err(task) };
+        let found = if task.computation.is_urgent() { urgent_worker() } else { worker() };
+        let Some(worker) = found else { return Err(task) };
         let bytes =
             task.data.iter().map(|buffer| Bytes { start: buffer.as_ptr(), len: buffer.len() }).collect();
         let entry = self.under_way.vacant_entry();
@@ -144,26 +145,35 @@ impl Drop for Computing {
     }
 }
 
-/// The way to the host's worker, which begins with the first work; nothing if it could not be started.
+/// The way to the host's worker that gives way to others, which begins with the first work; nothing if it could not be started.
 fn worker() -> Option<&'static SyncSender<Work>> {
     static WORKER: OnceLock<Option<SyncSender<Work>>> = OnceLock::new();
-    let start = || {
-        let (sender, receiver) = sync_channel(QUEUE_MAX);
-        let thread = std::thread::Builder::new().name("compute".to_owned()).spawn(move || work(&receiver));
-        match thread {
-            Ok(_) => Some(sender),
-            Err(error) => {
-                tracing::warn!("engines verify data themselves: {error}");
-                None
-            }
-        }
-    };
-    WORKER.get_or_init(start).as_ref()
+    WORKER.get_or_init(|| start("compute", NICE)).as_ref()
 }
 
-fn work(receiver: &Receiver<Work>) {
-    // SAFETY: it changes nothing but how this thread is scheduled. Where it fails, the worker gives way no more than others.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
+/// The way to the one that does what guests wait for.
+fn urgent_worker() -> Option<&'static SyncSender<Work>> {
+    static WORKER: OnceLock<Option<SyncSender<Work>>> = OnceLock::new();
+    WORKER.get_or_init(|| start("unpack", 0)).as_ref()
+}
+
+fn start(name: &str, nice: i32) -> Option<SyncSender<Work>> {
+    let (sender, receiver) = sync_channel(QUEUE_MAX);
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || work(&receiver, nice));
+    match thread {
+        Ok(_) => Some(sender),
+        Err(error) => {
+            tracing::warn!("engines do the work of thread {name} themselves: {error}");
+            None
+        }
+    }
+}
+
+fn work(receiver: &Receiver<Work>, nice: i32) {
+    if nice > 0 {
+        // SAFETY: it changes nothing but how this thread is scheduled. Where it fails, the worker gives way no more than others.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+    }
     let mut meter = None;
     for work in receiver {
         // An engine that has ended waits for nothing.

@@ -149,6 +149,9 @@ impl Router {
             Command::Convert { answer } => {
                 self.ask_all(answer, |answer| Command::Convert { answer }, |all| all.into_iter().sum())
             }
+            Command::Rewrite { disk, answer } => {
+                self.ask_all(answer, |answer| Command::Rewrite { disk, answer }, |all| all.into_iter().sum())
+            }
             Command::Host { answer } => {
                 self.ask_all(answer, |answer| Command::Host { answer }, HostState::merged)
             }

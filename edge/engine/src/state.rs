@@ -325,6 +325,12 @@ pub struct HeldComponent {
     pub reservation: u64,
     /// CRC-32C of what it tells of its disk.
     pub description: u32,
+    /// Bytes of its blocks at rest that are compressed, before that.
+    pub compressed_bytes: u64,
+    /// Bytes that these blocks take.
+    pub packed_bytes: u64,
+    /// Whether it is being written anew because somebody asked for it.
+    pub is_rewriting: bool,
     /// By number: its snapshots, and the bytes of blocks that only they see or older ones.
     pub snapshots: Vec<(u32, u64)>,
 }

@@ -5,19 +5,21 @@ use crate::model::{Value, squeezable};
 use crate::operation::Operation;
 use crate::world::World;
 use base::Random;
-use diskgroup::Input;
 use diskgroup::format::page::Compression;
+use diskgroup::{Completion, GroupError, Input};
 
 /// The state of the feature.
 #[derive(Debug)]
 pub(crate) struct Compressing {
     /// Where choices come from, if anything is compressed.
     random: Option<Random>,
+    /// Where it comes from when components are written anew.
+    rewriting: Random,
 }
 
 impl Compressing {
-    pub(crate) fn new(random: Option<Random>) -> Compressing {
-        Compressing { random }
+    pub(crate) fn new(random: Option<Random>, rewriting: Random) -> Compressing {
+        Compressing { random, rewriting }
     }
 
     /// Whether a group of the plain format is converted now, so that it can compress.
@@ -68,6 +70,22 @@ impl World {
         true
     }
 
+    /// Has a component written anew, now and then. False if another operation is to begin.
+    pub(crate) fn begin_rewriting(&mut self) -> bool {
+        let Compressing { random: Some(_), rewriting } = &mut self.compressing else { return false };
+        if !rewriting.chance(1, 24) {
+            return false;
+        }
+        let live = |(number, one): (&u32, &crate::world::Component)| Some((*number, one.key?));
+        let live: Vec<_> = self.components.range(..crate::holding::FIRST).filter_map(live).collect();
+        if live.is_empty() {
+            return false;
+        }
+        let (component, key) = live[rewriting.below(live.len() as u64) as usize];
+        self.submit(Operation::Rewrite { component }, |op| Input::Rewrite { op, component: key });
+        true
+    }
+
     /// After opening: a component compresses as it was told last, or as it was being told when the host crashed. A damaged page takes the whole component away.
     pub(crate) fn find_compression(&mut self) {
         let group = self.group.as_ref().expect("a group is open");
@@ -85,8 +103,23 @@ impl World {
         }
     }
 
+    /// An operation that changes how a component is compressed was answered, or one that has it written anew.
+    pub(crate) fn compressing_ended(
+        &mut self,
+        component: u32,
+        compression: Option<Compression>,
+        result: Result<Completion, GroupError>,
+    ) {
+        match (compression, result) {
+            (Some(compression), Ok(Completion::Component(_))) => self.compresses(component, compression),
+            (None, Ok(Completion::Done)) => {}
+            (_, Ok(_)) => self.fail(format!("component {component}: a strange answer")),
+            (_, Err(error)) => self.check_error(component, error),
+        }
+    }
+
     /// The change of how a component is compressed was answered.
-    pub(crate) fn compresses(&mut self, component: u32, compression: Compression) {
+    fn compresses(&mut self, component: u32, compression: Compression) {
         if let Some(found) = self.components.get_mut(&component) {
             // Those that were asked for later may be stable already, if nobody heard yet.
             let at = found.compressions.iter().position(|one| *one == compression).unwrap_or(0);

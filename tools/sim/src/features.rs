@@ -27,6 +27,8 @@ const ZEROES: u64 = 0x02e4_0e5b_0000;
 const RESTLESS: u64 = 0x0e57_1e55_0000;
 /// See `HELD_BACK`.
 const COMPRESSION: u64 = 0x0c03_b4e5_0000;
+/// See `HELD_BACK`: when components are written anew.
+const REWRITING: u64 = 0x04e3_1417_0000;
 /// Layers hold blocks in one of so many seeds.
 const HOLDING_SEEDS: u64 = 5;
 
@@ -70,6 +72,7 @@ pub(crate) struct Streams {
     pub(crate) zeroes: Random,
     pub(crate) restless: Random,
     pub(crate) compression: Random,
+    pub(crate) rewriting: Random,
 }
 
 impl Features {
@@ -100,8 +103,18 @@ impl Features {
             compression: compression.chance(1, 3),
         };
         let renewals = Random::new(seed ^ RENEWALS);
-        let streams =
-            Streams { bad_sectors, renewals, computing, holding, snapshots, zeroes, restless, compression };
+        let rewriting = Random::new(seed ^ REWRITING);
+        let streams = Streams {
+            bad_sectors,
+            renewals,
+            computing,
+            holding,
+            snapshots,
+            zeroes,
+            restless,
+            compression,
+            rewriting,
+        };
         (features, streams)
     }
 }

@@ -236,7 +236,7 @@ impl World {
             Operation::Create { component } | Operation::Delete { component } => *component == number,
             Operation::Holding(holding) => holding.component() == number,
             Operation::OnSnapshot(operation, _) => operation.component() == number,
-            Operation::Compress { component, .. } => *component == number,
+            Operation::Compress { component, .. } | Operation::Rewrite { component } => *component == number,
         });
         if is_used {
             return;

@@ -141,6 +141,7 @@ fn seeds(arguments: &Arguments) -> Result<bool, String> {
     let asked = asked(arguments)?;
     let (mut failed, mut crashes, mut answered, mut checkpoints, mut damaged, mut no_space) =
         (0, 0, 0, 0, 0, 0);
+    let mut rewritten = 0;
     let (mut late_for_device, mut late_for_component) = (0, 0);
     for seed in arguments.seed..arguments.seed + arguments.seeds {
         let features = asked.unwrap_or_else(|| Features::drawn(seed));
@@ -149,6 +150,7 @@ fn seeds(arguments: &Arguments) -> Result<bool, String> {
                 crashes += summary.crashes;
                 answered += summary.answered;
                 checkpoints += summary.checkpoints;
+                rewritten += summary.rewritten;
                 damaged += summary.damaged;
                 no_space += summary.no_space;
                 late_for_device += summary.computed_after_loss;
@@ -164,7 +166,7 @@ fn seeds(arguments: &Arguments) -> Result<bool, String> {
     }
     println!(
         "{} seeds, {failed} failed; {answered} operations, {crashes} crashes, {checkpoints} checkpoints, \
-         {damaged} answers \"damaged\", {no_space} \"no space\"; results of the processor after a device was lost: \
+         {damaged} answers \"damaged\", {no_space} \"no space\", {rewritten} blocks written anew; results of the processor after a device was lost: \
          {late_for_device}, after a component was deleted: {late_for_component}",
         arguments.seeds
     );

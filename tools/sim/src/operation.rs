@@ -33,6 +33,10 @@ pub(crate) enum Operation {
     Delete {
         component: u32,
     },
+    /// What takes less space then is to be written anew.
+    Rewrite {
+        component: u32,
+    },
     /// Blocks that are destaged are to be stored in another way.
     Compress {
         component: u32,

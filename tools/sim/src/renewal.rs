@@ -46,7 +46,7 @@ impl World {
             | Operation::Delete { component } => of_lost(component),
             Operation::Holding(holding) => of_lost(&holding.component()),
             Operation::OnSnapshot(operation, _) => of_lost(&operation.component()),
-            Operation::Compress { component, .. } => of_lost(component),
+            Operation::Compress { component, .. } | Operation::Rewrite { component } => of_lost(component),
         };
         let device = self.superblocks[place as usize].device;
         if self.operations.values().any(is_awaited) {

@@ -238,7 +238,8 @@ impl World {
             Operation::OnSnapshot(OnSnapshot::Read { .. }, _) => false,
             Operation::OnSnapshot(operation, _) => operation.component() == component,
             Operation::Read { .. } | Operation::Changed { .. } => false,
-            Operation::Create { .. } | Operation::Holding(_) | Operation::Compress { .. } => false,
+            Operation::Create { .. } | Operation::Holding(_) => false,
+            Operation::Compress { .. } | Operation::Rewrite { .. } => false,
         })
     }
 
@@ -461,6 +462,16 @@ impl World {
         match group.frames_agree() {
             Some(false) if !self.may_lose_pages() => {
                 Err("frames are used that no page names, or named and not used".to_owned())
+            }
+            Some(_) | None => self.verify_packed(group),
+        }
+    }
+
+    /// What compressed blocks of components take is what pages tell.
+    fn verify_packed(&self, group: &diskgroup::Group) -> Result<(), String> {
+        match group.packed_agrees() {
+            Some(false) if !self.may_lose_pages() => {
+                Err("compressed blocks are not counted as pages tell".to_owned())
             }
             Some(_) | None => Ok(()),
         }

@@ -5,7 +5,7 @@ use crate::cluster::{self, Play};
 use crate::features::Features;
 use crate::world::World;
 use diskgroup::Rule;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 mod stories;
 
@@ -511,7 +511,7 @@ const SELDOM_NOTICED: &[(Rule, u64, &str)] = &[
     (Rule::KeepNewerComponent, 155, "renewals holding snapshots restless"),
     (Rule::KeepSharedFrames, 1, "compression"),
     (Rule::KeepSlotsInFrames, 1, "compression"),
-    (Rule::VerifyUnpacked, 27, "compression"),
+    (Rule::VerifyUnpacked, 214, "compression"),
     (Rule::DoubtClaims, 700_116, "renewals busy snapshots restless compression"),
 ];
 
@@ -521,10 +521,13 @@ fn what_is_compressed_reads_as_it_was() {
     for (which, features) in
         [(1..=60, "compression"), (1..=40, "compression snapshots rollbacks restless renewals busy")]
     {
+        let rewritten = AtomicU64::new(0);
         seeds(which, |seed| {
             let run = run_pinned(seed, of_one(features), None, STEPS);
-            run.unwrap_or_else(|why| panic!("seed {seed}, {features}: {why}"));
+            let run = run.unwrap_or_else(|why| panic!("seed {seed}, {features}: {why}"));
+            rewritten.fetch_add(run.rewritten, Ordering::Relaxed);
         });
+        assert!(rewritten.into_inner() > 0, "{features}: nothing was written anew");
     }
 }
 
@@ -555,6 +558,10 @@ fn every_removed_rule_is_noticed() {
         Rule::KeepLostSlot => false,
         // `core/diskgroup/src/tests/backfill.rs`: no snapshot comes late where there is one host.
         Rule::SettleBeforeBackfill | Rule::TellOlderApart | Rule::SyncBackfill => false,
+        // `core/diskgroup/src/tests/rewriting.rs`. Seeds notice it, too, about one in 400 with "compression busy held-back".
+        Rule::KeepNewerThanRewritten => false,
+        // `core/diskgroup/src/tests/mending.rs`: nobody mends damage where there is one host.
+        Rule::MendWithTheSame => false,
         // Its seed moved, and 400 others do not notice: to be hunted again.
         Rule::MendOlderAnchor => false,
         // What they prevent takes a rollback whose record outlives a checkpoint, or pages that must be read for it: no seed has been found yet.

@@ -50,6 +50,8 @@ pub struct Summary {
     pub rolled_back: u64,
     /// Checkpoints in all lives of the group.
     pub checkpoints: u64,
+    /// Blocks that were written anew to take less space.
+    pub rewritten: u64,
     /// Works of the processor that ended.
     pub computed: u64,
     /// Those of them during which a device was lost.
@@ -209,7 +211,8 @@ impl World {
         let mut snapshots = streams.snapshots;
         let is_mapped = features.snapshots && snapshots.chance(2, 3);
         superblocks.iter_mut().filter(|_| is_mapped).for_each(|one| one.format = FORMAT_VERSION);
-        let mut compressing = Compressing::new(features.compression.then_some(streams.compression));
+        let mut compressing =
+            Compressing::new(features.compression.then_some(streams.compression), streams.rewriting);
         let is_mapped = compressing.wants_conversion();
         superblocks.iter_mut().filter(|_| is_mapped).for_each(|one| one.format = FORMAT_VERSION);
         let settings = draw_settings(&mut random, removed);
@@ -424,7 +427,7 @@ impl World {
             .filter_map(|operation| match operation {
                 Operation::Create { component } => Some(*component),
                 Operation::Write { .. } | Operation::Changed { .. } | Operation::Holding(_) => None,
-                Operation::OnSnapshot(..) | Operation::Compress { .. } => None,
+                Operation::OnSnapshot(..) | Operation::Compress { .. } | Operation::Rewrite { .. } => None,
                 Operation::Read { .. } | Operation::Delete { .. } => None,
             })
             .collect();
@@ -520,10 +523,10 @@ impl World {
             (Operation::Holding(holding), Ok(Completion::Done)) => self.holding_done(holding, None),
             (Operation::Holding(holding), Err(error)) => self.holding_failed(&holding, error),
             (Operation::OnSnapshot(operation, id), result) => self.on_snapshot_ended(&operation, id, result),
-            (Operation::Compress { component, compression }, Ok(Completion::Component(_))) => {
-                self.compresses(component, compression);
+            (Operation::Compress { component, compression }, result) => {
+                self.compressing_ended(component, Some(compression), result);
             }
-            (Operation::Compress { component, .. }, Err(error)) => self.check_error(component, error),
+            (Operation::Rewrite { component }, result) => self.compressing_ended(component, None, result),
             (Operation::Create { component }, Ok(Completion::Component(key))) => {
                 self.components.get_mut(&component).expect("it was made").key = Some(key);
             }
@@ -584,7 +587,11 @@ impl World {
     fn live(&mut self, steps: u64, ends_in_crash: bool) -> Result<bool, String> {
         for _ in 0..steps {
             if self.is_open && self.operations.len() < 24 && self.random.chance(2, 3) {
-                if !self.begin_on_snapshot() && !self.begin_holding() && !self.begin_compressing() {
+                let is_begun = self.begin_on_snapshot()
+                    || self.begin_holding()
+                    || self.begin_compressing()
+                    || self.begin_rewriting();
+                if !is_begun {
                     self.begin_operation();
                 }
             } else {
@@ -717,7 +724,9 @@ impl World {
         self.note("crash", self.summary.crashes);
         self.summary.crashes += 1;
         if let Some(group) = self.group.take() {
-            self.summary.checkpoints += group.state().counters.checkpoints;
+            let counters = group.state().counters;
+            self.summary.checkpoints += counters.checkpoints;
+            self.summary.rewritten += counters.rewritten_bytes / base::units::BLOCK_SIZE;
         }
         self.queue.clear();
         self.computing.crash();

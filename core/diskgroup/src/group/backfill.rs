@@ -281,7 +281,7 @@ impl Group {
                 *entry = entry.born(entry.born.max(number));
             }
         });
-        freed.into_iter().for_each(|entry| self.free_entry(index, entry));
+        freed.into_iter().for_each(|entry| self.free_entry(key, entry));
         self.drop_map_if_empty(key, part);
         Ok(())
     }

@@ -31,6 +31,7 @@ impl Group {
     pub(super) fn remove_component(&mut self, key: u32) {
         self.held.drop_component(key);
         self.unmapped.drop_component(key);
+        self.rewriting.forget(key);
         // Recovery may have found changes in the log that its deletion made void.
         for part in self.index.unplaced_of(self.components[key].member, key) {
             self.index.drop_unplaced(key, part);

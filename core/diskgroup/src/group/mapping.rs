@@ -190,8 +190,16 @@ impl Group {
         frames
     }
 
-    /// An entry is not seen any more.
-    pub(super) fn free_entry(&mut self, index: u8, entry: Entry) {
+    /// An entry of a component is not seen any more.
+    pub(super) fn free_entry(&mut self, key: u32, entry: Entry) {
+        let component = &mut self.components[key];
+        component.packed.remove(entry);
+        let index = component.member;
+        self.free_slot(index, entry);
+    }
+
+    /// What an entry tells of is not needed, and no page tells it any more.
+    pub(super) fn free_slot(&mut self, index: u8, entry: Entry) {
         let member = &mut self.members[index];
         let Some(slot) = member.slot_of(entry) else { return };
         match self.rules.hold(Rule::FreeLate) {
@@ -266,8 +274,9 @@ impl Group {
                 Some(keeper) if old.born < keeper || late[usize::from(item.block)] => {
                     kept.push((item.block, old));
                 }
-                Some(_) | None => self.free_entry(index, old),
+                Some(_) | None => self.free_entry(key, old),
             }
+            self.components[key].packed.add(entry);
         }
         if let Some(keeper) = keeper {
             self.keep_entries((key, part), keeper, &kept);
@@ -408,7 +417,7 @@ impl Group {
             self.components[key].lineage.note_delta(number, &delta);
             page = None;
         }
-        void.into_iter().for_each(|entry| self.free_entry(index, entry));
+        void.into_iter().for_each(|entry| self.free_entry(key, entry));
     }
 
     /// A mapped part of which nothing is left, for the live disk or any snapshot, needs no page.
@@ -449,7 +458,7 @@ impl Group {
             self.components[key].lineage.note_delta(page, &empty);
         }
         pages.iter().for_each(|page| member.table.give_page_back(*page));
-        entries.into_iter().for_each(|entry| self.free_entry(index, entry));
+        entries.into_iter().for_each(|entry| self.free_entry(key, entry));
         self.index.drop_unplaced(key, part);
         self.index.drop_page(key, part);
         self.with_reservation(key, Component::give_extent_back);

@@ -110,7 +110,7 @@ impl Group {
         }
         self.put_deltas_back((key, part), deltas);
         self.change_map(key, part, |page| *page = map);
-        freed.into_iter().for_each(|entry| self.free_entry(index, entry));
+        freed.into_iter().for_each(|entry| self.free_entry(key, entry));
         self.drop_map_if_empty(key, part);
         Ok(())
     }

@@ -8,6 +8,7 @@ use crate::component::Component;
 use crate::format::map::Entry;
 use crate::io::Output;
 use crate::table::{Content, PageWaiter};
+use base::ComponentId;
 
 impl Group {
     /// Whether a write of a whole mapped part may go to an extent of its own, so that the part is plain from then on.
@@ -39,8 +40,8 @@ impl Group {
                 self.void_maps.remove(&(index, page));
                 continue;
             }
-            let entries: Vec<Entry> = match self.members[index].table.content(page) {
-                Some(Content::Map(map)) => map.entries.to_vec(),
+            let (id, entries): (ComponentId, Vec<Entry>) = match self.members[index].table.content(page) {
+                Some(Content::Map(map)) => (map.component, map.entries.to_vec()),
                 Some(
                     Content::Delta(_) | Content::Snapshots(_) | Content::Descriptors(_) | Content::Empty,
                 ) => {
@@ -53,7 +54,12 @@ impl Group {
             };
             self.void_maps.remove(&(index, page));
             self.members[index].table.give_page_back(page);
-            entries.into_iter().for_each(|entry| self.free_entry(index, entry));
+            for entry in entries {
+                match self.components.key_of(id) {
+                    Some(key) => self.free_entry(key, entry),
+                    None => self.free_slot(index, entry),
+                }
+            }
         }
     }
 }

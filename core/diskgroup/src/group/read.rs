@@ -6,6 +6,7 @@
 
 use super::Group;
 use super::hold::check_layer;
+use crate::compute::ComputeId;
 use crate::format::map::Entry;
 use crate::index::{Dirty, Newest};
 use crate::io::{Completion, DamagedBlock, Event, GroupError, Output};
@@ -162,7 +163,7 @@ impl Group {
         result: Result<BadBlocks, ()>,
         out: &mut Vec<Output>,
     ) {
-        self.reads[key].run_done(run, result, &mut self.unpacker);
+        self.reads[key].run_done(run, result);
         if !self.reads[key].is_waiting() {
             self.finish_read(key, out);
         }
@@ -172,6 +173,11 @@ impl Group {
         let read = &mut self.reads[key];
         if read.has_failed() {
             return self.end_read(key, Err(GroupError::DeviceLost), out);
+        }
+        if let Some(task) = read.unpack(&mut self.unpacker) {
+            let id = self.compute_ids.next();
+            self.reads.await_unpacking(id, key);
+            return out.push(Output::Compute { id, task });
         }
         if !read.verifies() {
             return self.finish_unverified(key, out);
@@ -183,6 +189,13 @@ impl Group {
             Some(mismatch) if read.is_damaged(mismatch) => self.end_damaged(key, mismatch, out),
             Some(_) => self.restart_read(key, out),
         }
+    }
+
+    /// Blocks of a read are taken out of their slots.
+    pub(super) fn unpacked(&mut self, id: ComputeId, blocks: &[u8], bad: &[u16], out: &mut Vec<Output>) {
+        let Some(key) = self.reads.end_unpacking(id) else { return };
+        self.reads[key].unpacked(blocks, bad);
+        self.finish_read(key, out);
     }
 
     fn restart_read(&mut self, key: u32, out: &mut Vec<Output>) {

@@ -338,7 +338,7 @@ impl Group {
             member.table.name(number, (component, part));
         }
         member.table.keep(number, content_of(content));
-        self.occupy_named(index, &entries)
+        self.occupy_named((key, index), &entries)
     }
 
     /// No slot tells of the component of a page: it counts as lost, where that may be because the page of a slot is.
@@ -359,7 +359,8 @@ impl Group {
     }
 
     /// The slots that a page names are used.
-    fn occupy_named(&mut self, index: u8, entries: &[Entry]) -> Result<(), &'static str> {
+    fn occupy_named(&mut self, (key, index): (u32, u8), entries: &[Entry]) -> Result<(), &'static str> {
+        entries.iter().for_each(|entry| self.components[key].packed.add(*entry));
         let member = &mut self.members[index];
         let slots: Vec<Slot> = entries.iter().filter_map(|entry| member.slot_of(*entry)).collect();
         for slot in slots {

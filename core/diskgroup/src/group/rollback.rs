@@ -232,7 +232,7 @@ impl Group {
             map.rolled_back = position;
             self.members[index].table.replace(page, Content::Map(Box::new(map)));
         }
-        void.into_iter().for_each(|entry| self.free_entry(index, entry));
+        void.into_iter().for_each(|entry| self.free_entry(key, entry));
         self.components[key].lineage.part_is_back(part);
         self.drop_map_if_empty(key, part);
     }

@@ -87,6 +87,7 @@ impl Group {
     fn end_scrub_round(&mut self, out: &mut Vec<Output>) {
         let (bytes, damaged) = self.scrub.end_round(self.now);
         self.counters.scrub_rounds += 1;
+        self.begin_rewrite_round();
         out.push(Output::Event(Event::ScrubRound { bytes, damaged }));
     }
 

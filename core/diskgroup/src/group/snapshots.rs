@@ -1,7 +1,7 @@
 //! Snapshots of components: made, told in lists, and taken apart when they are deleted (docs/design/0044).
 
 use super::Group;
-use crate::component::Component;
+use crate::component::{Component, Packed};
 use crate::format::FORMAT_PLAIN;
 use crate::format::batch::{Origin, Record};
 use crate::format::map::{Entry, SNAPSHOTS_MAX, SNAPSHOTS_PER_PAGE, SnapshotPage};
@@ -31,7 +31,7 @@ impl Group {
     /// Whether the frames that are used are those that the pages of mapped parts name, if all of these are in memory and nothing is under way: for
     /// those who check the group from outside.
     pub fn frames_agree(&self) -> Option<bool> {
-        if self.destaging.boundary().is_some() || self.backfills.has_frames() {
+        if self.destaging.boundary().is_some() || self.backfills.has_frames() || self.rewriting.has_frames() {
             return None; // Frames that are being written are named by no page yet.
         }
         let mut is_equal = true;
@@ -61,6 +61,34 @@ impl Group {
                 }
             }
             is_equal &= named == member.pools.live_frames();
+        }
+        Some(is_equal)
+    }
+
+    /// Whether what compressed blocks of components take is what their pages tell, if all of these are in memory: for those who check the group from
+    /// outside. Where pages are lost, it may be more.
+    pub fn packed_agrees(&self) -> Option<bool> {
+        if !self.void_maps.is_empty() {
+            return None; // What such a page told counts until it is read.
+        }
+        let mut is_equal = true;
+        for (key, component) in self.components.iter().filter(|(_, component)| component.is_stable) {
+            let member = &self.members[component.member];
+            if !member.is_in_service() || member.lost_pages > 0 || member.lost_extents > 0 {
+                continue;
+            }
+            let (mut found, mut from) = (Packed::default(), 0);
+            while let Some((part, placement)) = self.index.first_placed(key, from..u32::MAX) {
+                from = part + 1;
+                if let Placement::Page(page) = placement {
+                    member.table.peek_map(page)?.entries.iter().for_each(|entry| found.add(*entry));
+                }
+            }
+            for (_, delta) in component.lineage.deltas() {
+                let groups = member.table.peek_delta(delta.page)?.groups.iter();
+                groups.flat_map(|group| group.entries.iter()).for_each(|(_, entry)| found.add(*entry));
+            }
+            is_equal &= found == component.packed;
         }
         Some(is_equal)
     }
@@ -352,7 +380,7 @@ impl Group {
                 false => member.table.replace(page, Content::Delta(Box::new(delta))),
             }
         }
-        freed.into_iter().for_each(|entry| self.free_entry(index, entry));
+        freed.into_iter().for_each(|entry| self.free_entry(key, entry));
         self.drop_map_if_empty(key, part);
         true
     }

@@ -6,7 +6,7 @@ use crate::limits;
 use crate::member::{ChunkMaking, Standing};
 use crate::state::{ComponentState, GroupState, MemberState};
 use base::Instant;
-use base::units::{BLOCK_SIZE, EXTENT_SIZE};
+use base::units::{BLOCK_SIZE, EXTENT_SIZE, SECTOR_SIZE};
 use std::ops::Range;
 
 /// Why no device of a group serves whose log device failed.
@@ -30,7 +30,8 @@ impl Group {
         };
         let memory = self.members.iter().map(|(_, member)| tables(member)).sum::<usize>()
             + self.index.memory_bytes()
-            + self.held.memory_bytes();
+            + self.held.memory_bytes()
+            + self.rewriting.memory_bytes();
         GroupState {
             is_open: matches!(self.phase, Phase::Open),
             members: self.members.iter().map(|(_, member)| self.member_state(member, now)).collect(),
@@ -91,6 +92,9 @@ impl Group {
             record: component.record.clone(),
             device: self.members[component.member].id,
             used_bytes: u64::from(component.used) * EXTENT_SIZE,
+            compressed_bytes: component.packed.blocks * BLOCK_SIZE,
+            packed_bytes: component.packed.units * SECTOR_SIZE,
+            rewriting_part: self.rewriting.asked(key.0),
             snapshots: component.lineage.sizes(),
         })
     }

@@ -143,6 +143,9 @@ impl Group {
             }
             (Content::Map(_) | Content::Delta(_) | Content::Empty | Content::Descriptors(_), _) => {}
         }
+        if let Some(key) = key {
+            entries.iter().for_each(|entry| self.components[key].packed.remove(*entry));
+        }
         for slot in self.slots_of(index, &entries) {
             self.members[index].pools.void(slot);
         }

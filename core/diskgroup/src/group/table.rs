@@ -79,6 +79,7 @@ impl Group {
             PageWaiter::Scrub => self.scrub_page_ready(),
             PageWaiter::Changed(key) => self.look_for_changes(key, out),
             PageWaiter::Copy(key) => self.go_on_with_copy(key, out),
+            PageWaiter::Rewrite => self.rewrite_page_ready(),
             PageWaiter::Delete => {}
             PageWaiter::Nobody => {}
         }

@@ -339,7 +339,8 @@ impl Group {
     /// No extent is free. Waits if trims or frees under way may bring some, else says so.
     pub(super) fn starve(&mut self, work: Work, out: &mut Vec<Output>) {
         let member = self.components[work.target().component].member;
-        if self.scarcity.may_end() || self.members[member].pools.wants_checkpoint() {
+        let may_come = self.members[member].pools.wants_checkpoint() || self.rewriting.has_frames_on(member);
+        if self.scarcity.may_end() || may_come {
             self.scarcity.wait(work);
         } else {
             let has_lost = self.members[member].lost_extents > 0;

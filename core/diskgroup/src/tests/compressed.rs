@@ -198,3 +198,44 @@ fn blocks_that_are_written_while_they_are_compressed_count() {
     let mut stage = stage.restart();
     assert_eq!(stage.read(0, 16, 0), Ok(expected));
 }
+
+/// More than a few compressed blocks of one read are taken out of their slots elsewhere; the group serves on meanwhile.
+#[test]
+fn a_large_read_is_decompressed_elsewhere_and_a_small_one_at_once() {
+    let mut stage = Stage::new();
+    stage.compress(Compression::Zstd);
+    stage.write(0, 64, 0xa0);
+    stage.drain();
+    let mut stage = stage.restart();
+    stage.bench.computing.clear();
+    stage.bench.holds_computing = true;
+    let (component, (op, _)) = (stage.component, stage.next());
+    let (part, layer, block, count, snapshot, verify) = (0, 0, 0, 64, 0, true);
+    stage.bench.ask(Input::Read { op, component, part, layer, block, count, snapshot, verify });
+    assert!(!stage.bench.done.contains_key(&op.0));
+    assert_eq!(stage.read(3, 16, 0), Ok(vec![0xa0; 16]));
+    let (id, task) = stage.bench.computing.pop().expect("it is asked for");
+    assert!(task.computation.is_urgent() && stage.bench.computing.is_empty());
+    let computed = task.perform();
+    stage.bench.ask(Input::Computed { id, computed: computed.clone() });
+    assert!(matches!(stage.bench.done[&op.0], Ok(Completion::Data(..))));
+    stage.bench.ask(Input::Computed { id, computed });
+    stage.bench.holds_computing = false;
+    assert_eq!(stage.read(0, 64, 0), Ok(vec![0xa0; 64]));
+}
+
+#[test]
+fn a_damaged_slot_of_a_large_read_is_told() {
+    let mut stage = Stage::new();
+    stage.compress(Compression::Lz4);
+    stage.write(0, 64, 0xa0);
+    stage.drain();
+    let unit = stage.bench.devices[1]
+        .chunks_exact_mut(512)
+        .skip(2048)
+        .find(|unit| unit[..2] != [0, 0] && unit[2..].contains(&0xa0));
+    unit.expect("a slot is there")[0] ^= 0x40;
+    assert_eq!(stage.read(0, 64, 0), Err(GroupError::Damaged));
+    let damaged = (0..64).filter(|block| stage.read(*block, 1, 0) == Err(GroupError::Damaged)).count();
+    assert_eq!(damaged, 1);
+}

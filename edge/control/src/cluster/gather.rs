@@ -8,8 +8,8 @@ use crate::security::Security;
 use ::cluster::{DiskRecord, Hindrance, Pace, copied_and_left};
 use api::client::Client;
 use api::types::{
-    LimitView, LocalView, MemberView, OwnerMoveView, PaceView, PeerCountersView, ReplicationView, ResyncView,
-    RowChecksView,
+    CompressedView, LimitView, LocalView, MemberView, OwnerMoveView, PaceView, PackedView, PeerCountersView,
+    ReplicationView, ResyncView, RowChecksView,
 };
 use base::{ComponentId, DiskId, HostId};
 use engine::{ClusterState, MoveState, Trouble};
@@ -37,6 +37,7 @@ impl Cluster {
             owned: owned.collect(),
             used_bytes: state.components.iter().map(|(id, one)| (id.to_string(), one.used_bytes)).collect(),
             snapshot_bytes: snapshot_bytes(state),
+            packed: packed(state),
             attached: self.attached_here(),
             locked: self.locked_here(),
             links: state.links_of_hosts(self.me).map(|(host, is_up)| (host.to_string(), is_up)).collect(),
@@ -251,6 +252,32 @@ pub fn used_bytes_of(disk: &ClusterDisk, locals: &Locals) -> Vec<u64> {
 fn snapshot_bytes(state: &ClusterState) -> BTreeMap<String, BTreeMap<u32, u64>> {
     let with_some = state.components.iter().filter(|(_, one)| !one.snapshots.is_empty());
     with_some.map(|(id, one)| (id.to_string(), one.snapshots.iter().copied().collect())).collect()
+}
+
+/// What compressed blocks take of each component that has any, or is being written anew.
+fn packed(state: &ClusterState) -> BTreeMap<String, PackedView> {
+    let with_some = state.components.iter().filter(|(_, one)| one.compressed_bytes > 0 || one.is_rewriting);
+    let view = |one: &engine::HeldComponent| PackedView {
+        compressed_bytes: one.compressed_bytes,
+        packed_bytes: one.packed_bytes,
+        is_rewriting: one.is_rewriting,
+    };
+    with_some.map(|(id, one)| (id.to_string(), view(one))).collect()
+}
+
+/// What compressed blocks of a disk take, with all copies that hosts told of; nothing if none is compressed or to be.
+pub fn compressed_of(disk: &DiskRecord, locals: &Locals) -> Option<CompressedView> {
+    let told = disk
+        .roster
+        .members
+        .iter()
+        .filter_map(|member| locals.get(&member.node.host)?.packed.get(&member.component.to_string()));
+    let told: Vec<PackedView> = told.copied().collect();
+    let compressed_bytes: u64 = told.iter().map(|one| one.compressed_bytes).sum();
+    let packed_bytes: u64 = told.iter().map(|one| one.packed_bytes).sum();
+    let ratio = (packed_bytes > 0).then(|| compressed_bytes as f64 / packed_bytes as f64);
+    let rewriting = told.iter().filter(|one| one.is_rewriting).count();
+    (!told.is_empty()).then_some(CompressedView { compressed_bytes, packed_bytes, ratio, rewriting })
 }
 
 /// Bytes that a snapshot of a disk holds in one copy: of every place the copy that has most, as far as hosts told.

@@ -9,9 +9,9 @@ use crate::cluster::{HostCondition, Locals, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use ::cluster::{Claim, Compliance, Condition, DeviceState, Holder};
 use api::types::{
-    AllowedView, AttachedView, ComplianceView, CopyView, HostSummary, LimitView, LocalView, MemberView,
-    MoveView, RebuildDirectory, RebuildView, ReplicationView, ResyncView, ResyncsView, RowChecksView,
-    SnapshotView, VersionsView,
+    AllowedView, AttachedView, ComplianceView, CompressedView, CopyView, HostSummary, LimitView, LocalView,
+    MemberView, MoveView, RebuildDirectory, RebuildView, ReplicationView, ResyncView, ResyncsView,
+    RowChecksView, SnapshotView, VersionsView,
 };
 use base::units::format_bytes;
 use base::{ComponentId, DiskId, HostId, NodeId};
@@ -331,6 +331,11 @@ impl Gathered {
     pub(super) fn allocated_bytes(&self, id: DiskId) -> u64 {
         let Some(disk) = self.disk(id) else { return 0 };
         crate::cluster::used_bytes_of(disk, &self.locals).iter().sum()
+    }
+
+    /// What its compressed blocks take, with all copies.
+    pub(super) fn compressed(&self, id: DiskId) -> Option<CompressedView> {
+        self.disk(id).and_then(|disk| crate::cluster::compressed_of(&disk.record, &self.locals))
     }
 
     /// Its snapshots, the oldest first.

@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Whether compression and deduplication are built.
-const COMPRESSION_AVAILABLE: bool = false;
+const COMPRESSION_AVAILABLE: bool = true;
 const DEDUPLICATION_AVAILABLE: bool = false;
 
 impl Control {

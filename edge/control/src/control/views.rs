@@ -4,14 +4,14 @@ use super::Control;
 use super::cluster::Gathered;
 use super::policies::rules_of;
 use crate::addresses::{listen_text, nbd_address};
-use crate::cluster::{Locals, snapshot_bytes_of, used_bytes_of};
+use crate::cluster::{Locals, compressed_of, snapshot_bytes_of, used_bytes_of};
 use crate::directory::{DiskEntry, State};
 use crate::limits::SAMPLES_KEPT;
 use ::cluster::without_room;
 use ::cluster::{Leaving, Progress};
 use api::types::{
-    BucketView, ClientView, ComponentView, DeviceView, DiskSummary, DiskView, FiguresView, GroupView,
-    HistogramView, HistogramsView, HostView, LatencyView, RateView, ScheduleView, TopView,
+    BucketView, ClientView, ComponentView, CompressedView, DeviceView, DiskSummary, DiskView, FiguresView,
+    GroupView, HistogramView, HistogramsView, HostView, LatencyView, RateView, ScheduleView, TopView,
 };
 use engine::{ClusterState, DeviceState, DiskRecord, DiskState, GroupState, HostState, Listen};
 use failure::Failure;
@@ -140,6 +140,7 @@ impl Control {
             clients: state.map_or_else(Vec::new, |state| state.clients.iter().map(client_view).collect()),
             figures: self.figures(&entry, &gathered.state),
             limit: gathered.limit(record.id),
+            compressed: gathered.compressed(record.id),
             snapshots: gathered.snapshots(record.id),
             schedules: self.cluster.schedules(record.id),
             rollback: self.rollback_view(record.id).await,
@@ -236,6 +237,7 @@ impl Control {
             let spaces = DiskSpaces {
                 size: disk.record.size,
                 allocated: used_bytes_of(disk, &here).iter().sum(),
+                compressed: compressed_of(&disk.record, &here),
                 snapshots: snapshots.len(),
                 snapshot_bytes: held.sum(),
                 scheduled: snapshots.iter().filter(|one| one.schedule.is_some()).count(),
@@ -254,6 +256,8 @@ pub(crate) struct DiskSpaces {
     pub(crate) size: u64,
     /// Bytes that this host backs with space.
     pub(crate) allocated: u64,
+    /// What its compressed blocks take on this host, if it has any.
+    pub(crate) compressed: Option<CompressedView>,
     /// Its snapshots.
     pub(crate) snapshots: usize,
     /// Bytes on this host that only snapshots hold.

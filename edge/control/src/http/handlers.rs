@@ -13,12 +13,12 @@ use api::types::{
     CopyView, CreateDisk, CreatePolicy, CreateSnapshot, CreateSnapshots, DeleteDisk, DeviceView,
     DirectoryView, DiskSummary, DiskView, EndImport, EstimateProgressView, EstimateView, EvacuateDevice,
     EvacuationView, EventQuery, EventView, EventsView, FlattenDisk, FlattenedView, ForecastView,
-    FoundCluster, FoundedView, HealthView, HistogramsView, HostPassView, HostSampleView, HostSummary,
-    HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence,
-    MakeToken, NamedSilence, PersonView, PolicyView, RatesView, RebuildDirectory, RebuildView, RemoveOptions,
-    RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, RollBack, RollbackView,
-    SettingsView, SilenceView, Since, SnapshotView, StartEstimate, SupportView, TokenView, TopView,
-    VersionsView, WhatIf,
+    FoundCluster, FoundedView, HealthView, HistogramsView, HostPassView, HostRewriteView, HostSampleView,
+    HostSummary, HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView,
+    MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView, RatesView, RebuildDirectory, RebuildView,
+    RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, RewriteHost,
+    RewriteView, RollBack, RollbackView, SettingsView, SilenceView, Since, SnapshotView, StartEstimate,
+    SupportView, TokenView, TopView, VersionsView, WhatIf,
 };
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -199,6 +199,21 @@ pub async fn estimate(State(control): Shared) -> Answer<EstimateView> {
 #[utoipa::path(get, path = "/api/v1/disks/{name}/estimate", params(("name" = String, Path, description = "Name or id")), responses((status = 200, body = EstimateView), (status = "default", body = Failure)))]
 pub async fn disk_estimate(State(control): Shared, Path(name): Path<String>) -> Answer<EstimateView> {
     control.estimate(Some(&name)).await.map(Json)
+}
+
+/// Begin to write a compressed disk anew, so that what was written before takes less space, too.
+#[utoipa::path(post, path = "/api/v1/disks/{name}/rewrite", params(("name" = String, Path, description = "Name or id")), responses((status = 200, body = RewriteView), (status = "default", body = Failure)))]
+pub async fn rewrite_disk(State(control): Shared, Path(name): Path<String>) -> Answer<RewriteView> {
+    control.rewrite_disk(&name).await.map(Json)
+}
+
+/// Begin to write the components of a disk on this host anew. Hosts ask for it.
+#[utoipa::path(post, path = "/api/v1/rewrite/host", request_body = RewriteHost, responses((status = 200, body = HostRewriteView), (status = "default", body = Failure)))]
+pub async fn rewrite_here(
+    State(control): Shared,
+    Input(order): Input<RewriteHost>,
+) -> Answer<HostRewriteView> {
+    control.rewrite_here(&order).await.map(Json)
 }
 
 /// Begin a pass on all hosts that samples their data for an estimate.

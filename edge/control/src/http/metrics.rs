@@ -482,6 +482,12 @@ fn add_disk(snapshot: &mut Snapshot, name: &str, spaces: &DiskSpaces, state: &en
     ] {
         snapshot.add(metric, help, &disk, Value::Gauge(value));
     }
+    let (compressed, packed) =
+        spaces.compressed.map_or((0, 0), |found| (found.compressed_bytes, found.packed_bytes));
+    let help = "Bytes of blocks on this host that are compressed, before that";
+    snapshot.add("disk_compressed_bytes", help, &disk, Value::Gauge(compressed as f64));
+    let help = "Bytes that the compressed blocks on this host take";
+    snapshot.add("disk_packed_bytes", help, &disk, Value::Gauge(packed as f64));
     add_schedules(snapshot, name, &spaces.schedules);
     let statistics = &state.statistics;
     for operations in [Operations::Reads, Operations::Writes] {

@@ -95,6 +95,8 @@ fn estimates() -> Vec<Route> {
         right("DELETE /api/v1/estimate/host", ActAsHost, routes!(handlers::end_pass)),
         right("GET /api/v1/estimate/host/progress", See, routes!(handlers::host_pass)),
         right("GET /api/v1/disks/{name}/estimate", See, routes!(handlers::disk_estimate)),
+        right("POST /api/v1/disks/{name}/rewrite", ChangeDisk, routes!(handlers::rewrite_disk)),
+        right("POST /api/v1/rewrite/host", ActAsHost, routes!(handlers::rewrite_here)),
     ]
 }
 
