@@ -137,6 +137,9 @@ impl Fake {
             size: new.size,
             reservation: new.reservation,
             description: base::checksum::crc32c(&new.disk_label),
+            compressed_bytes: 0,
+            packed_bytes: 0,
+            is_rewriting: false,
             snapshots: Vec::new(),
         };
         let components = self.components.iter().map(|(id, new)| (*id, held(new)));
