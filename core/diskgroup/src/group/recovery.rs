@@ -244,7 +244,8 @@ impl Group {
                 table.recover_free_page(number);
             }
             content if is_of_chunk => return self.recover_map_page(index, number, content),
-            _ => {}
+            PageContent::Component(None) if number < slots => {}
+            _ => return Err("a page of the table holds what belongs elsewhere"),
         }
         Ok(())
     }

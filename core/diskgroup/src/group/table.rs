@@ -55,7 +55,7 @@ impl Group {
             match copy {
                 Copy::Valid(Page { version, content, .. })
                     if version == state.table.version(page)
-                        && !matches!(content, PageContent::Component(_)) =>
+                        && fits(&content, page < state.table.fixed_count()) =>
                 {
                     state.table.keep(page, content_of(content));
                     state.settle_doubts(page);
@@ -99,6 +99,15 @@ impl Group {
         for waiter in self.members[member].table.take_all_waiters() {
             self.page_ready(waiter, out);
         }
+    }
+}
+
+/// Whether a page that is read may hold that: descriptors in the fixed table, other things in chunks.
+fn fits(content: &PageContent, is_fixed: bool) -> bool {
+    match content {
+        PageContent::Descriptors(_) => is_fixed,
+        PageContent::Map(_) | PageContent::Delta(_) | PageContent::Snapshots(_) => !is_fixed,
+        PageContent::Component(_) => false,
     }
 }
 

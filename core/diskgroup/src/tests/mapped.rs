@@ -2,11 +2,12 @@
 
 use super::{Bench, id};
 use crate::format::batch::Origin;
-use crate::format::page::Compression;
-use crate::{Completion, ComponentKey, Event, GroupError, Input, Op, Rule, Settings};
+use crate::format::map::MapPage;
+use crate::format::page::{Compression, Page, PageContent};
+use crate::{Completion, ComponentKey, Event, GroupError, Input, Op, OpenError, Rule, Settings};
 use base::request::{Piece, StatusOf};
 use base::units::BLOCK_SIZE;
-use base::{ComponentId, Instant, RequestTag};
+use base::{ComponentId, DeviceId, Instant, RequestTag};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
@@ -340,6 +341,26 @@ fn what_a_lost_page_told_is_damaged_and_never_a_hole() {
         stage.drain();
     }
     assert!(!stage.bench.events.iter().any(|event| matches!(event, Event::OpenFailed(_))));
+}
+
+/// A page of descriptors had been written over by another page that verifies, and a read of its extents ended the process.
+#[test]
+fn a_group_whose_table_holds_what_belongs_elsewhere_is_refused() {
+    let mut stage = Stage::new();
+    stage.write(0, 4, 0xa0);
+    stage.drain();
+    let geometry = super::superblock(1).geometry;
+    let number = geometry.component_slots;
+    let content = PageContent::Map(Box::new(MapPage::empty(ComponentId(1), 3)));
+    let page = Page { device: DeviceId(2), number, version: 9, stamp: 0, content };
+    for copy in 0..2 {
+        let at = geometry.page_offset(number, copy) as usize;
+        stage.bench.devices[1][at..at + BLOCK_SIZE as usize].copy_from_slice(&page.encode());
+    }
+    let Bench { format, devices, .. } = stage.bench;
+    let bench = Bench::start_of(format, devices, Settings::default(), (BTreeSet::new(), false));
+    let why = "a page of the table holds what belongs elsewhere";
+    assert_eq!(bench.events, [Event::OpenFailed(OpenError::Contradiction(why))]);
 }
 
 /// The page was lost that told what a snapshot sees of a part: its part was not taken back, and what the rollback made void was served.
