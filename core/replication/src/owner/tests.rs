@@ -3,6 +3,7 @@
 mod catching_up;
 mod hearing;
 mod marks;
+mod mending;
 mod no_room;
 mod refusals;
 mod row_checks;
@@ -84,6 +85,11 @@ struct Bench {
     reads_holes: bool,
     /// Snapshots that components have.
     snapshots: BTreeMap<ComponentId, BTreeSet<u32>>,
+    /// Blocks that are damaged on components, and what these tell of them once.
+    damaged: BTreeSet<(ComponentId, wire::DamagedBlock)>,
+    damage: BTreeMap<ComponentId, Vec<wire::DamagedBlock>>,
+    /// Whether components do not take blocks that are to mend others.
+    mends_nothing: bool,
     /// Watermarks that came with writes, and to whom.
     told: Vec<(ComponentId, WriteId)>,
     /// Numbers of guests' changes, to which hosts, and how many before each were marks.
@@ -148,6 +154,9 @@ impl Bench {
             windows: BTreeMap::new(),
             listings: BTreeMap::new(),
             listing_parts: u32::MAX,
+            damaged: BTreeSet::new(),
+            damage: BTreeMap::new(),
+            mends_nothing: false,
             snapshots: BTreeMap::new(),
             fills: BTreeMap::new(),
             reads_holes: false,
@@ -229,6 +238,27 @@ impl Bench {
                 if self.busy.contains(component) =>
             {
                 (component, "refused", Answer::Refused(Refusal::Busy))
+            }
+            Request::Read { component, part, block, count: 1, .. }
+                if self.is_damaged(*component, (*part, *block, 0)) =>
+            {
+                (component, "refused", Answer::Refused(Refusal::Damaged))
+            }
+            Request::View { component, part, block, count: 1, snapshot, .. }
+                if self.is_damaged(*component, (*part, *block, *snapshot)) =>
+            {
+                (component, "refused", Answer::Refused(Refusal::Damaged))
+            }
+            Request::Damage { component, .. } => {
+                (component, "damage", Answer::Damage(self.damage.remove(component).unwrap_or_default()))
+            }
+            Request::Mend(wire::BackfillRequest { component, .. }) if self.mends_nothing => {
+                (component, "not mended", Answer::Refused(Refusal::Damaged))
+            }
+            Request::Mend(wire::BackfillRequest { component, part, block, number, .. }) => {
+                let block = wire::DamagedBlock { part: *part, block: *block, snapshot: *number };
+                self.damaged.remove(&(*component, block));
+                (component, "mend", Answer::Done { congestion: 0 })
             }
             Request::Read { component, block, count, .. } => {
                 let len = usize::from(*count) * BLOCK_SIZE as usize;
@@ -323,6 +353,10 @@ impl Bench {
         };
         self.asked.entry(*component).or_default().push(what);
         answer
+    }
+
+    fn is_damaged(&self, component: ComponentId, (part, block, snapshot): (u32, u16, u32)) -> bool {
+        self.damaged.contains(&(component, wire::DamagedBlock { part, block, snapshot }))
     }
 
     fn step(&mut self, input: Input) {

@@ -398,6 +398,9 @@ fn other_text(
 /// What is told of blocks that were written again, and of rows that were compared.
 fn blocks_text(event: &Event, whose: impl Fn(ComponentId) -> String) -> String {
     match event {
+        Event::Repaired { component, blocks: 1 } => {
+            format!("1 damaged block of {} was written again", whose(*component))
+        }
         Event::Repaired { component, blocks } => {
             format!("{blocks} damaged blocks of {} were written again", whose(*component))
         }
