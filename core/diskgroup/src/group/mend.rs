@@ -129,8 +129,11 @@ impl Group {
             number => dirty.and_then(|dirty| dirty.find_before(block, number)),
         };
         let is_unknown = seen.is_lost() || seen.checksum == Descriptor::LOST.checksums[0];
+        // A late snapshot that is not whole yet sees what is not its own.
+        let lineage = &self.components[key].lineage;
+        let is_whole = lineage.living(number).is_some_and(|one| !one.is_partial);
         let is_same = match is_unknown {
-            true => number > 0 && seen != Entry::LOST_PAGE,
+            true => is_whole && seen != Entry::LOST_PAGE,
             false => given.unit().is_some() && seen.unit().is_some() && given.checksum == seen.checksum,
         };
         match in_log.is_none() && (is_same || !self.rules.hold(Rule::MendWithTheSame)) {

@@ -274,7 +274,18 @@ impl Owner {
             (Unanswered::Refused(Refusal::NoSpace | Refusal::DeviceLost | Refusal::NoComponent), _) => {
                 self.end_backfill(limits::NO_ROOM_RETRY);
             }
-            (Unanswered::Refused(Refusal::Damaged), _) => self.give_backfill_up(),
+            (Unanswered::Refused(Refusal::Damaged), _) => {
+                let one = self.snapshots.backfilling.as_mut();
+                let damaged = one.zip(again).and_then(|(one, (part, block))| {
+                    let number = one.number;
+                    one.filling(part, block).map(|filling| (filling.range, number))
+                });
+                self.give_backfill_up();
+                // Another one may have it whole; then it is tried again.
+                if let Some((range, number)) = damaged {
+                    self.view_is_damaged(at, range, number);
+                }
+            }
             // An older snapshot was deleted, or something came to rest meanwhile.
             (Unanswered::Refused(_), _)
                 if again.is_some_and(|(part, block)| self.compare_again(part, block)) => {}

@@ -128,6 +128,11 @@ impl Owner {
         if member.component != of.component || !member.is_active() || !member.is_open() {
             return;
         }
+        // What is being given a snapshot does not see what that should see.
+        let snapshot = of.block.snapshot;
+        if snapshot > 0 && self.lacking(of.at.place, snapshot).contains(of.at.member) {
+            return;
+        }
         self.attempts += 1;
         let (attempt, asked_at) = (self.attempts, self.now);
         self.mending.now = Some(Mend { of, attempt, tried: MemberSet::of(of.at.member), asked_at });
@@ -217,11 +222,19 @@ impl Owner {
     }
 
     fn mend_put(&mut self, is_mended: bool) {
-        let Some(Mend { of: Damage { component, block, .. }, .. }) = self.mending.now else { return };
+        let Some(Mend { of: Damage { at: At { place, .. }, component, block }, .. }) = self.mending.now
+        else {
+            return;
+        };
         match is_mended {
             true => {
                 self.mending.now = None;
                 self.repaired_blocks += 1;
+                // Snapshots that could not be given for the sake of this block can be.
+                self.places[usize::from(place)]
+                    .members
+                    .iter_mut()
+                    .for_each(|one| one.snapshots.unfit.clear());
                 self.out.push(Output::Event(Event::Repaired { component, blocks: 1 }));
             }
             false if block.snapshot == 0 => self.mend_live(),
