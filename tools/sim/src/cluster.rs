@@ -4,6 +4,7 @@
 //! Each seed draws its own cluster and its own mix of faults; or it plays one kind of fault alone ([`Play`]).
 
 mod bad_sectors;
+mod compressing;
 mod computing;
 mod directory;
 mod ends;

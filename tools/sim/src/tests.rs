@@ -531,6 +531,23 @@ fn what_is_compressed_reads_as_it_was() {
     }
 }
 
+/// Copies agree, and views stay what they were, whatever each component has compressed; and blocks that rot are mended.
+#[test]
+fn disks_of_several_hosts_are_compressed_and_what_rots_is_mended() {
+    let features = of_hosts("snapshots=3000 compressed=2000 rots=20 watchers");
+    let (compressed, rotted, mended) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    seeds(1..=12, |seed| {
+        let run = cluster::run_pinned(Play::Drawn, seed, features, None)
+            .unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        compressed.fetch_add(run.compressed, Ordering::Relaxed);
+        rotted.fetch_add(run.rotted, Ordering::Relaxed);
+        mended.fetch_add(run.repaired, Ordering::Relaxed);
+    });
+    let counts = [compressed, rotted, mended].map(AtomicU64::into_inner);
+    println!("{counts:?}");
+    assert!(counts[0] > 100 && counts[1] > 50 && counts[2] > 30, "{counts:?}");
+}
+
 /// Each view of a snapshot stays what it was when that was made, over crashes, conversions of the format, rot, and devices that are full, dead or away.
 #[test]
 fn snapshots_stay_what_they_were() {

@@ -190,7 +190,7 @@ impl World {
                     device: component.device,
                     size: component.size,
                     reservation: 0,
-                    disk_label: vec![1; 8],
+                    disk_label: self.label_of(spec.id),
                 };
                 let host = self.index_of(node);
                 self.with_node(host, |one, now, out| {

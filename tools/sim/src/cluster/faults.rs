@@ -67,6 +67,7 @@ impl World {
         self.deafen();
         self.spoil();
         self.change_rules();
+        self.change_compression();
         self.change_course();
         self.change_snapshots();
         self.begin_together();

@@ -35,6 +35,8 @@ const CLONES: u64 = 0xc10e_0000_0000_0050;
 /// See `SCENES`.
 const TOGETHER: u64 = 0x7063_e74e_4000_0001;
 /// See `SCENES`.
+const COMPRESSED: u64 = 0xc021_7e55_0000_0049;
+/// See `SCENES`.
 const ROTS: u64 = 0x0207_7e00_0000_0052;
 /// See `SCENES`.
 const WATCHERS: u64 = 0x1a57_3042_d500_0000;
@@ -84,6 +86,8 @@ pub struct Features {
     pub clones: bool,
     /// Snapshots of all disks at one moment, in the same way; without `snapshots`, nothing.
     pub together: u64,
+    /// Changes of how disks are compressed, in the same way; 0: none is. Disks with parity, or that move, are not.
+    pub compressed: u64,
     /// Blocks of one host that rot once all is quiet, which scrubbing must find and owners have mended.
     pub rots: u64,
 }
@@ -110,6 +114,7 @@ pub(crate) struct Streams {
     pub(crate) zeroes: Random,
     pub(crate) snapshots: Random,
     pub(crate) together: Random,
+    pub(crate) compressing: Random,
 }
 
 impl Features {
@@ -139,6 +144,7 @@ impl Features {
         let snapshots = Random::new(seed ^ SNAPSHOTS);
         let mut together = Random::new(seed ^ TOGETHER);
         let mut rots = Random::new(seed ^ ROTS);
+        let mut compressing = Random::new(seed ^ COMPRESSED);
         let mut often = Random::new(seed ^ SNAPSHOTS_OFTEN);
         let features = Features {
             scene,
@@ -160,6 +166,7 @@ impl Features {
             snapshots: if often.chance(1, 3) { often.range(500..6000) } else { 0 },
             clones: Random::new(seed ^ CLONES).chance(1, 3),
             together: if together.chance(1, 2) { together.range(500..4000) } else { 0 },
+            compressed: if compressing.chance(1, 4) { compressing.range(200..3000) } else { 0 },
             rots: if rots.chance(1, 3) { rots.range(1..60) } else { 0 },
         };
         let streams = Streams {
@@ -174,6 +181,7 @@ impl Features {
             zeroes,
             snapshots,
             together,
+            compressing,
         };
         (features, streams)
     }
@@ -192,7 +200,7 @@ impl fmt::Display for Features {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Features { scene, stand_ins, double_losses, busy, hangs, deaf, spoils, limits, .. } = *self;
         let Features { watchers, large_copies, parity, folds, checks, disagreements, moving, .. } = *self;
-        let Features { zeroes, snapshots, clones, together, rots, .. } = *self;
+        let Features { zeroes, snapshots, clones, together, compressed, rots, .. } = *self;
         let flags = [
             ("late-joins", scene == Some(Scene::LateJoins)),
             ("shaky-openings", scene == Some(Scene::ShakyOpenings)),
@@ -216,6 +224,7 @@ impl fmt::Display for Features {
             ("moving", moving),
             ("snapshots", snapshots),
             ("together", together),
+            ("compressed", compressed),
             ("rots", rots),
         ];
         let names = flags.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name.to_owned());
@@ -260,6 +269,7 @@ impl FromStr for Features {
                 "clones" => features.clones = true,
                 "snapshots" => features.snapshots = rate()?,
                 "together" => features.together = rate()?,
+                "compressed" => features.compressed = rate()?,
                 "rots" => features.rots = rate()?,
                 other => return Err(format!("several hosts have no feature `{other}`")),
             }

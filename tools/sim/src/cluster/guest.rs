@@ -43,6 +43,8 @@ pub struct Guest {
     /// See `host`.
     pub moving_to: Option<usize>,
     pub(crate) registers: Registers,
+    /// Whether what it writes becomes smaller to different degrees.
+    pub(crate) is_compressed: bool,
     /// The number of the snapshot of the first disk that its disk is a clone of.
     pub(crate) origin: Option<u32>,
     /// Whether it was told that this is not there.
@@ -69,6 +71,7 @@ impl Guest {
     /// The guest of a disk of so many bytes, on that host. Of one that has rows, now or when it has moved, a write that was long unanswered may be done again.
     pub fn new(disk: DiskId, size: u64, host: usize, has_rows: bool) -> Guest {
         Guest {
+            is_compressed: false,
             disk,
             size_blocks: size / BLOCK_SIZE,
             host,
@@ -164,6 +167,9 @@ impl Guest {
         for part in all.chunks((MIB / BLOCK_SIZE) as usize) {
             let mut buffer = pool.take(part.len() * BLOCK_SIZE as usize)?;
             let mut values: Vec<Value> = part.iter().map(|_| random.bits() >> 16 | 1).collect();
+            if self.is_compressed {
+                super::compressing::squeeze(&mut values);
+            }
             zeroes.mix_in(&mut values);
             let parts = buffer.bytes_mut().chunks_exact_mut(BLOCK_SIZE as usize);
             for ((block, bytes), value) in part.iter().zip(parts).zip(values) {

@@ -311,7 +311,8 @@ impl World {
         let place = usize::from(roster.member(component).expect("just seen").place);
         let size = self.disks[0].layout.place(place).map_or(0, |copies| copies[0].size);
         let device = self.hosts[self.index_of(node)].capacity_device();
-        let new = NewComponent { id: component, disk, device, size, reservation: 0, disk_label: vec![1; 8] };
+        let disk_label = self.label_of(disk);
+        let new = NewComponent { id: component, disk, device, size, reservation: 0, disk_label };
         let token = self.member_token();
         self.with_node(by, |one, now, out| {
             one.ask_component(now, Token(token), node, Request::Create(new), out);

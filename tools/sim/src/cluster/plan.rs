@@ -97,6 +97,8 @@ pub struct Plan {
     pub row_check_pace: u64,
     /// Rows that are made to disagree once all is quiet.
     pub disagreements: u64,
+    /// Changes of how disks are compressed.
+    pub compressed: u64,
     /// Blocks of one host that rot once all is quiet.
     pub rots: u64,
     /// Hosts that hear nothing of others and of the directory for a while, and are heard by all.
@@ -376,6 +378,7 @@ impl Plan {
         self.row_check_pace = features.checks << 20;
         self.disagreements = if features.checks > 0 { features.disagreements } else { 0 };
         self.rots = features.rots;
+        self.compressed = if features.parity + features.moving > 0 { 0 } else { features.compressed };
         if let Some(code) = self.code {
             let more = self.hosts - self.copies;
             self.copies = u64::from(code.members());

@@ -55,6 +55,8 @@ pub struct Summary {
     pub rows_checked: u64,
     /// Rows that were made to disagree, and were found and mended.
     pub rows_mended: u64,
+    /// Blocks that were compressed since hosts started last.
+    pub compressed: u64,
     /// Blocks that rotted once all was quiet.
     pub rotted: u64,
     /// Writes that were done again, since those who knew of them were replaced before they were answered.
@@ -103,6 +105,7 @@ impl Summary {
         self.held_back += other.held_back;
         self.rows_checked += other.rows_checked;
         self.rows_mended += other.rows_mended;
+        self.compressed += other.compressed;
         self.rotted += other.rotted;
         self.repeated += other.repeated;
         self.snapshots += other.snapshots;
@@ -120,7 +123,7 @@ impl std::fmt::Display for Summary {
             f,
             "{} events, {} requests, {} take-overs, {} changes rolled forward, {} components left ({} hung) and {} joined \
              ({} MiB copied), {} came and {} went, {} stood in, {} places restored (at most {} requests answered before \
-             the lost were back), {} bad sectors, {} blocks rotted at the end, {} ranges repaired, {} directories set back, {} components diverged, {} rows compared and {} mended, {} writes done again, {} snapshots taken, {} of all disks (changes waited for {} us at most), {} given later ({} MiB)",
+             the lost were back), {} bad sectors, {} blocks compressed, {} rotted at the end, {} ranges repaired, {} directories set back, {} components diverged, {} rows compared and {} mended, {} writes done again, {} snapshots taken, {} of all disks (changes waited for {} us at most), {} given later ({} MiB)",
             self.events,
             self.answered,
             self.take_overs,
@@ -135,6 +138,7 @@ impl std::fmt::Display for Summary {
             self.restored,
             self.answered_without,
             self.bad_sectors,
+            self.compressed,
             self.rotted,
             self.repaired,
             self.rolled_back,

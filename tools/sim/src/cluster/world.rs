@@ -213,6 +213,9 @@ pub struct World {
     /// Rows that were made to disagree and were not found yet.
     pub(crate) spoiled_rows: Vec<(u64, SpoiledRow)>,
     pub(crate) row_draws: Random,
+    /// How disks are compressed, by the texts of their policies, and where changes come from.
+    pub(crate) policies: BTreeMap<DiskId, &'static str>,
+    pub(crate) compressing: Random,
     /// Which blocks rot once all is quiet.
     pub(crate) rotting: Random,
     pub(crate) summary: Summary,
@@ -239,6 +242,11 @@ impl World {
         let mut world = World::with_plan(plan, random, removed);
         (world.hangs, world.deafness, world.spoils) = (streams.hangs, streams.deafness, streams.spoils);
         (world.limits, world.moving) = (streams.limits, streams.moving);
+        world.compressing = streams.compressing;
+        if world.plan.compressed > 0 {
+            world.hosts.iter_mut().for_each(super::host::Host::convert);
+            world.guests.iter_mut().for_each(|guest| guest.is_compressed = true);
+        }
         (world.snapshots, world.moments.random) = (streams.snapshots, streams.together);
         world.row_draws = Random::new(seed ^ ROWS);
         world.rotting = rotting::draws(seed);
@@ -315,6 +323,8 @@ impl World {
             rollback: Rollback::default(),
             spoiled_rows: Vec::new(),
             row_draws: Random::new(0),
+            policies: BTreeMap::new(),
+            compressing: Random::new(0),
             rotting: Random::new(0),
             summary: Summary::default(),
             verbose: false,
@@ -357,6 +367,7 @@ impl World {
         self.compare_views()?;
         self.make_rows_disagree()?;
         self.have_blocks_rot()?;
+        self.count_compressed();
         self.summary.answered = self.guests.iter().map(|guest| guest.answered).sum();
         self.summary.repeated = self.guests.iter().map(Guest::repeated).sum();
         Ok(self.summary)
