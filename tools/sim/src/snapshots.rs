@@ -255,8 +255,13 @@ impl World {
         for (place, values) in self.model.possible(component) {
             let then = view.blocks.get(&place).unwrap_or(&zeroes);
             let (Some(value), 1, 1) = (then.first(), then.len(), values.len()) else { return false };
+            let block = (component, place.0, place.1);
             if !values.contains(value) {
-                changes.push(((component, place.0, place.1), *value));
+                // A write of what stands there anyway may be undecided since a crash.
+                if self.model.is_busy(block) {
+                    return false;
+                }
+                changes.push((block, *value));
             }
         }
         if !is_newest {

@@ -239,8 +239,8 @@ impl Bench {
             {
                 (component, "refused", Answer::Refused(Refusal::Busy))
             }
-            Request::Read { component, part, block, count: 1, .. }
-                if self.is_damaged(*component, (*part, *block, 0)) =>
+            Request::Read { component, part, block, count, .. }
+                if (*block..*block + *count).any(|at| self.is_damaged(*component, (*part, at, 0))) =>
             {
                 (component, "refused", Answer::Refused(Refusal::Damaged))
             }

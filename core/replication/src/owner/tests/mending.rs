@@ -112,3 +112,25 @@ fn a_view_that_was_read_elsewhere_has_its_block_mended() {
     );
     assert!(bench.damaged.len() < 2, "one of both was asked first");
 }
+
+/// A third copy is made of two, each of which has a block damaged that the other one has.
+#[test]
+fn a_copy_is_made_of_two_with_damage_in_different_places() {
+    for (removed, counts) in [(None, true), (Some(Rule::CopyBlockByBlock), false)] {
+        let members = [(1, Standing::Active), (2, Standing::Active), (3, Standing::Absent)];
+        let mut bench =
+            Bench::claiming(members.map(|(host, standing)| member(host, standing)).into(), removed);
+        let versions = || wire::Versions::Regions(Box::new([WriteId { epoch: 1, sequence: 3 }; 16]));
+        for host in [1, 2] {
+            let part = wire::PartVersions { part: 0, versions: versions() };
+            bench.listings.insert(ComponentId(host), vec![part]);
+            let block = DamagedBlock { block: host as u16, ..BLOCK };
+            bench.damaged.insert((ComponentId(host), block));
+        }
+        bench.begin();
+        for _ in 0..20 {
+            bench.step(Input::Pace { bytes: 1 << 20 });
+        }
+        assert_eq!(bench.components()[2].1 == Standing::Active, counts, "{removed:?}");
+    }
+}
