@@ -173,6 +173,22 @@ def held(host: Host, export: Export, count: int) -> list[float]:
     return [max(told[-count:]), job["write"]["lat_ns"]["max"] / 1e6, job["write"]["clat_ns"]["percentile"]["99.000000"] / 1e3]
 
 
+def deleted(host: Host, export: Export, count: int, seconds: float) -> list[float]:
+    """The 99th percentile of writes at a steady pace, in us: first with nothing beside, then while so many snapshots are deleted."""
+    command = ["fio", "--name=steady", "--output-format=json", "--thread", "--rw=randwrite", "--bs=4k", "--iodepth=4", "--rate_iops=1500",
+               f"--size={export.size}", "--time_based", f"--runtime={seconds}", "--norandommap", *export.fio_target(None)]  # fmt: skip
+    found = []
+    for is_deleting in [False, True]:
+        load = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        if is_deleting:
+            for number in range(count):
+                host.ask("disk", "snapshot", "delete", export.export, f"s{number}", "--confirm", f"s{number}")
+        out, _ = load.communicate(timeout=seconds + 120)
+        job = json.loads(out[out.index("{") :])["jobs"][0]
+        found.append(job["write"]["clat_ns"]["percentile"]["99.000000"] / 1e3)
+    return found
+
+
 def clones(host: Host, of: Export, count: int) -> dict:
     """Time and space of clones."""
     host.soon("disk", "snapshot", "create", of.export, "golden")
@@ -223,6 +239,8 @@ def main(arguments: list[str]) -> int:
             print(table(compare(systems, options.rounds, options.seconds), systems[0].name), flush=True)
             longest, seen, p99 = held(host, disks[1], 10)
             print(f"snapshots under load: writes were held {longest:.1f} ms at most, fio's longest write took {seen:.1f} ms, p99 {p99:.0f} us")
+            alone, beside = deleted(host, disks[256], 128, 10 * options.seconds)
+            print(f"128 of 256 snapshots deleted under load: p99 of writes {alone:.0f} us before, {beside:.0f} us meanwhile, ratio {beside / alone:.2f}", flush=True)
             made = clones(host, disks[0], options.clones)
             print(f"{options.clones} clones: {made['median_ms']:.0f} ms each ({made['max_ms']:.0f} at most), {made['bytes'] / MIB:.1f} MiB in all")
             clone = Export(host, "clone0")
