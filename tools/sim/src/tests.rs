@@ -511,7 +511,7 @@ const SELDOM_NOTICED: &[(Rule, u64, &str)] = &[
     (Rule::KeepSharedFrames, 1, "compression"),
     (Rule::KeepSlotsInFrames, 1, "compression"),
     (Rule::VerifyUnpacked, 140, "compression"),
-    (Rule::DoubtClaims, 700_116, "renewals busy snapshots restless compression"),
+    (Rule::DoubtClaims, 702_236, "renewals busy snapshots restless compression"),
 ];
 
 /// Blocks that are compressed read as they were, by whatever algorithm and however often that changes, beside crashes, damage and full devices.
