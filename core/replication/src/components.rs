@@ -17,7 +17,7 @@ use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 pub use store::{Store, Stored};
-use wire::{Answer, EntryKind, Refusal, Request, layer};
+use wire::{Answer, BackfillRequest, EntryKind, Refusal, Request, layer};
 
 /// Who asks: a node, and which incarnation of the channel from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -309,14 +309,8 @@ impl Components {
             | Request::Snapshots { component, epoch } => {
                 self.store_if_admitted((caller, token), component, epoch, store_of(&request), out);
             }
-            Request::Backfill(backfill) => {
-                let (component, epoch) = (backfill.component, backfill.epoch);
-                self.store_if_admitted((caller, token), component, epoch, Store::Backfill(backfill), out);
-            }
-            Request::Mend(mend) => {
-                let (component, epoch) = (mend.component, mend.epoch);
-                self.store_if_admitted((caller, token), component, epoch, Store::Mend(mend), out);
-            }
+            Request::Backfill(given) => self.give((caller, token), given, Store::Backfill, out),
+            Request::Mend(given) => self.give((caller, token), given, Store::Mend, out),
             Request::Create(new) => self.store(caller, purpose, new.id, Store::Create(new), out),
             Request::Update(new) => self.store(caller, purpose, new.id, Store::Update(new), out),
             Request::Delete { component } => self.store(caller, purpose, component, Store::Delete, out),
@@ -341,6 +335,17 @@ impl Components {
         if self.admit(caller, token, component, epoch, out) {
             self.store(caller, Purpose::Request { token }, component, store, out);
         }
+    }
+
+    /// Blocks for a snapshot, or in the place of damaged ones.
+    fn give(
+        &mut self,
+        from: (Caller, u32),
+        given: BackfillRequest,
+        store: fn(BackfillRequest) -> Store,
+        out: &mut Vec<Output>,
+    ) {
+        self.store_if_admitted(from, given.component, given.epoch, store(given), out);
     }
 
     /// A store ended.

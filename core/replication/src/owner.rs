@@ -29,6 +29,7 @@ mod marks;
 mod member;
 mod member_set;
 mod member_snapshots;
+mod mend_step;
 mod mending;
 mod opening;
 mod patience;

@@ -121,11 +121,6 @@ impl Node {
             Store::Allocation { of, part, count } => {
                 self.begin_survey((op, group, key), of, (part, count), out);
             }
-            Store::Damage => {
-                let found = self.groups[group.0 as usize].as_mut().expect("it is there");
-                let found = found.take_damage(key, wire::limits::DAMAGED_MAX);
-                self.stored(op, Stored::Damage(found.into_iter().map(damaged).collect()));
-            }
             Store::Held { from_part } => {
                 let group = self.groups[group.0 as usize].as_ref().expect("it is there");
                 let stored = held(group, key, from_part);
@@ -161,7 +156,7 @@ impl Node {
         self.go_on_with_survey(Survey::new(of_component, of, parts, there), out);
     }
 
-    /// What has to do with snapshots.
+    /// What has to do with snapshots, and with damage that is mended for them, too.
     fn store_of_snapshots(
         &mut self,
         (op, waiter): (StoreOp, Waiter),
@@ -223,6 +218,11 @@ impl Node {
             }
             Store::DropSnapshot { number } => {
                 self.ask(group, waiter, |op| Input::DropSnapshot { op, component: key, number }, out);
+            }
+            Store::Damage => {
+                let found = self.groups[group.0 as usize].as_mut().expect("it is there");
+                let found = found.take_damage(key, wire::limits::DAMAGED_MAX);
+                self.stored(op, Stored::Damage(found.into_iter().map(damaged).collect()));
             }
             Store::Snapshots => {
                 let numbers = self.group(group).map_or_else(Vec::new, |group| group.snapshots(key));

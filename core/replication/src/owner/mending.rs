@@ -11,6 +11,7 @@ use super::data::Data;
 use super::interface::{Event, Output, Phase};
 use super::member::{At, Member};
 use super::member_set::MemberSet;
+use super::mend_step::MendStep;
 use crate::limits;
 use crate::locks::Range;
 use base::request::{Buffers, Piece};
@@ -24,17 +25,6 @@ pub(crate) struct Damage {
     at: At,
     component: ComponentId,
     block: DamagedBlock,
-}
-
-/// What a component was asked for, so that a block is mended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MendStep {
-    /// The block itself, of the one on which it is damaged.
-    Look,
-    /// The block, of another one.
-    Fetch,
-    /// To take it.
-    Put,
 }
 
 /// The block that is being mended.
