@@ -29,8 +29,8 @@ mod marks;
 mod member;
 mod member_set;
 mod member_snapshots;
-mod mend_step;
 mod mending;
+mod mends;
 mod opening;
 mod patience;
 mod place;
@@ -67,7 +67,7 @@ pub use interface::{
     Output, OwnerState, Payload, Phase, Reply, RowCheckState, Settings, Token,
 };
 use member::{At, Member};
-use mending::Mending;
+use mends::Mending;
 use place::Place;
 use recording::Recording;
 use row_check::RowChecks;

@@ -190,29 +190,12 @@ impl Node {
             Store::LateSnapshot { number } => {
                 self.ask(group, waiter, |op| Input::LateSnapshot { op, component: key, number }, out);
             }
-            Store::Backfill(BackfillRequest {
-                number,
-                part,
-                block,
-                count,
-                as_seen_by,
-                data,
-                checksums,
-                ..
-            }) => {
-                let giving = as_seen_by.map_or(Giving::New, |newer| Giving::AsSeenBy { newer });
-                let backfill = Backfill { number, part, block, count, data, checksums, giving };
-                self.ask(group, waiter, |op| Input::Backfill { op, component: key, backfill }, out);
-            }
             // Nothing is shared there.
             Store::Mend(_) if self.is_plain(group) => {
                 self.stored(op, Stored::Failed(Refusal::SnapshotRefused));
             }
-            Store::Mend(BackfillRequest { number, part, block, count, data, checksums, .. }) => {
-                let giving = Giving::Mend;
-                let backfill = Backfill { number, part, block, count, data, checksums, giving };
-                self.ask(group, waiter, |op| Input::Backfill { op, component: key, backfill }, out);
-            }
+            Store::Mend(given) => self.give(waiter, (group, key), (given, Some(Giving::Mend)), out),
+            Store::Backfill(given) => self.give(waiter, (group, key), (given, None), out),
             Store::SyncBackfill { number } => {
                 self.ask(group, waiter, |op| Input::SyncBackfill { op, component: key, number }, out);
             }
@@ -230,6 +213,21 @@ impl Node {
             }
             _ => unreachable!("it has to do with snapshots"),
         }
+    }
+
+    /// Blocks for a snapshot, or to mend others.
+    fn give(
+        &mut self,
+        waiter: Waiter,
+        (group, component): (GroupKey, ComponentKey),
+        (given, giving): (BackfillRequest, Option<Giving>),
+        out: &mut Vec<Output>,
+    ) {
+        let BackfillRequest { number, part, block, count, as_seen_by, data, checksums, .. } = given;
+        let seen = as_seen_by.map_or(Giving::New, |newer| Giving::AsSeenBy { newer });
+        let giving = giving.unwrap_or(seen);
+        let backfill = Backfill { number, part, block, count, data, checksums, giving };
+        self.ask(group, waiter, |op| Input::Backfill { op, component, backfill }, out);
     }
 
     /// Whether a group is of the format that has no snapshots.

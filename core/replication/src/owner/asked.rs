@@ -7,7 +7,7 @@ use super::data::Data;
 use super::fold::FoldWork;
 use super::interface::Lost;
 use super::member::{At, Opened};
-use super::mend_step::MendStep;
+use super::mends::MendStep;
 use super::resync::Listing;
 use super::row_check::RowCheckWork;
 use super::work::{Key, ReadWork, StatusWork};

@@ -11,39 +11,12 @@ use super::data::Data;
 use super::interface::{Event, Output, Phase};
 use super::member::{At, Member};
 use super::member_set::MemberSet;
-use super::mend_step::MendStep;
+use super::mends::{Damage, Mend, MendStep, Mending};
 use crate::limits;
 use crate::locks::Range;
 use base::request::{Buffers, Piece};
 use base::{ComponentId, Instant, WriteId};
-use std::collections::VecDeque;
 use wire::{Answer, BackfillRequest, DamagedBlock, Refusal, Request};
-
-/// A block that is damaged on a component.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Damage {
-    at: At,
-    component: ComponentId,
-    block: DamagedBlock,
-}
-
-/// The block that is being mended.
-#[derive(Debug)]
-struct Mend {
-    of: Damage,
-    attempt: u32,
-    /// Members that cannot give it.
-    tried: MemberSet,
-    asked_at: Instant,
-}
-
-/// All damage that is known of, and when components are asked for more.
-#[derive(Debug, Default)]
-pub(crate) struct Mending {
-    ask_at: Option<Instant>,
-    waiting: VecDeque<Damage>,
-    now: Option<Mend>,
-}
 
 impl Owner {
     /// Asks what was found, and goes on with what is known.
