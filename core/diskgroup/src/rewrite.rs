@@ -126,6 +126,8 @@ pub(crate) struct Walk {
     pub(crate) part: u32,
     /// Whether somebody asked for it: it goes ahead of the others, and faster.
     pub(crate) is_asked: bool,
+    /// It begins once the log is destaged up to this position: until then parts that were written as wholes have entries there, and would be passed over.
+    pub(crate) after: u64,
 }
 
 /// How far the part under way is.
@@ -239,10 +241,10 @@ impl Rewriting {
     }
 
     /// A component is to be walked over: ahead of others, from its first part, and also what was tried before if somebody asks for it.
-    pub(crate) fn ask(&mut self, component: u32, id: ComponentId, now: Instant) {
+    pub(crate) fn ask(&mut self, component: u32, id: ComponentId, (now, after): (Instant, u64)) {
         self.walks.retain(|walk| walk.component != component);
         self.tried.retain(|(of, _), _| *of != component);
-        self.walks.push_front(Walk { component, id, part: 0, is_asked: true });
+        self.walks.push_front(Walk { component, id, part: 0, is_asked: true, after });
         self.next_at = self.next_at.min(now);
     }
 
@@ -250,7 +252,7 @@ impl Rewriting {
     pub(crate) fn begin_round(&mut self, components: impl Iterator<Item = (u32, ComponentId)>) {
         for (component, id) in components {
             if !self.walks.iter().any(|walk| walk.component == component) {
-                self.walks.push_back(Walk { component, id, part: 0, is_asked: false });
+                self.walks.push_back(Walk { component, id, part: 0, is_asked: false, after: 0 });
             }
         }
     }

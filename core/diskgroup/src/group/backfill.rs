@@ -130,8 +130,8 @@ impl Group {
         }
     }
 
-    /// Whether the log is to be destaged up to late snapshots. Not as long as its tail stays anyway.
-    pub(super) fn is_destaged_for_snapshots(&self, tail: u64) -> bool {
+    /// Whether the log is destaged as far as late snapshots, or parts that are to be written anew, wait for. Nobody waits as long as its tail stays anyway.
+    pub(super) fn is_destaged_up_to_awaited(&self, tail: u64) -> bool {
         let stays = self.away_since().is_some() || self.rolling_back_since().is_some();
         stays || tail >= self.backfills.awaited_tail()
     }

@@ -83,7 +83,7 @@ impl Group {
         let gain = reached.saturating_sub(self.log.tail());
         let told = 2 * self.retold_blocks(); // Every header has its copy.
         let tail = self.log.tail();
-        let is_asked = !self.is_destaged_for_leavers(tail) || !self.is_destaged_for_snapshots(tail);
+        let is_asked = !self.is_destaged_for_leavers(tail) || !self.is_destaged_up_to_awaited(tail);
         let gains = gain == 0
             || is_asked
             || told <= limits::log_blocks_reserved(self.log.blocks())

@@ -98,7 +98,7 @@ impl Group {
             || (self.backfills.wants_destaging && self.log.head() > tail)
             || ((is_draining || wants_room) && self.log.head() > tail)
             || !self.is_destaged_for_leavers(tail)
-            || !self.is_destaged_for_snapshots(tail);
+            || !self.is_destaged_up_to_awaited(tail);
         if !wants_all && !is_due {
             return;
         }

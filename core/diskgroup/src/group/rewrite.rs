@@ -53,7 +53,9 @@ impl Group {
         let result = self.check_component(component.0, 0);
         if result.is_ok() {
             let id = self.components[component.0].record.id;
-            self.rewriting.ask(component.0, id, self.now);
+            let head = self.log.head();
+            self.rewriting.ask(component.0, id, (self.now, head));
+            self.backfills.await_tail(head);
         }
         out.push(Output::Done { op, result: result.map(|()| Completion::Done) });
     }
@@ -95,6 +97,12 @@ impl Group {
         }
         let is_due = self.rewriting.wake_at().is_some_and(|at| at <= self.now);
         if !is_due || self.destaging.is_draining() || self.scarcity.is_felt() {
+            return;
+        }
+        let tail = self.log.tail();
+        let is_early = self.rewriting.walk().is_some_and(|walk| walk.after > tail);
+        if is_early && !self.is_destaged_up_to_awaited(tail) {
+            self.rewriting.next_at = self.now + MEMORY_PAUSE;
             return;
         }
         for _ in 0..LOOK_MAX {

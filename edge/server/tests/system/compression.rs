@@ -64,6 +64,54 @@ fn a_disk_takes_less_space_once_its_policy_compresses_it_and_reads_as_it_was_wri
 }
 
 #[test]
+fn what_was_written_before_a_disk_was_compressed_takes_less_space_once_it_is_written_anew() {
+    let site = Site::new(&Shape::Two { size_mib: 512 });
+    let server = site.start();
+    site.ask(&["disk", "create", "web", "128MiB", "--policy", "single"]);
+    let uri = format!("nbd+unix:///web?socket={}", text(&site.path("d/nbd.sock")));
+    let qemu_io = |commands: &[&str]| {
+        let mut all = vec!["-f", "raw"];
+        commands.iter().for_each(|command| all.extend(["-c", *command]));
+        all.push(&uri);
+        run("qemu-io", &all)
+    };
+    qemu_io(&["write -P 0xb1 0 32M", "write -P 0xb2 32M 64M", "write -P 0xb3 5M 4k", "discard 7M 1M"]);
+    let used = || -> u64 {
+        let devices = site.json(&["device", "list"]);
+        devices.as_array().expect("a list").iter().filter_map(|device| device["used_bytes"].as_u64()).sum()
+    };
+    wait_for("all stands in extents", 30, || (used() >= 95 * MIB).then_some(()));
+    let refused = site.cli(&["disk", "rewrite", "web"]);
+    assert!(!refused.status.success(), "it is not compressed");
+    site.ask(&["disk", "snapshot", "create", "web", "before"]);
+    qemu_io(&["write -P 0xb4 40M 1M"]);
+    site.ask(&["disk", "set", "web", "compression=lz4"]);
+    // The component is told in the first seconds.
+    wait_for("what stands there is written anew", 120, || {
+        let begun = site.cli(&["--json", "disk", "rewrite", "web"]);
+        assert!(begun.status.success(), "{}", String::from_utf8_lossy(&begun.stderr));
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        let shown = site.json(&["disk", "show", "web"]);
+        let compressed = shown["compressed"]["compressed_bytes"].as_u64().unwrap_or_default();
+        (compressed > 80 * MIB).then_some(())
+    });
+    let shown = site.json(&["disk", "show", "web"]);
+    assert!(shown["compressed"]["ratio"].as_f64().is_some_and(|ratio| ratio > 6.0), "{shown}");
+    let check = || {
+        qemu_io(&["read -P 0xb1 0 5M", "read -P 0xb3 5M 4k", "read -P 0xb1 5124k 1020k", "read -P 0 7M 1M"]);
+        qemu_io(&["read -P 0xb2 32M 8M", "read -P 0xb4 40M 1M", "read -P 0xb2 41M 55M"]);
+        let view = uri.replace("///web?", "///web@before?");
+        run("qemu-io", &["-r", "-f", "raw", "-c", "read -P 0xb2 32M 64M", "-c", "read -P 0xb1 0 5M", &view]);
+    };
+    check();
+    wait_for("the space comes back", 60, || (used() <= 40 * MIB).then_some(()));
+    server.stop();
+    let server = site.start();
+    check();
+    server.stop();
+}
+
+#[test]
 fn a_disk_with_parity_is_not_compressed() {
     let site = Site::new(&Shape::Two { size_mib: 512 });
     let server = site.start();
