@@ -287,7 +287,9 @@ impl Group {
         let (_, _, raised) = self.index.take_whole(dirty_key);
         raise(&mut map.regions, &raised);
         let oldest = self.index.get(dirty_key).oldest();
-        map.through = oldest.map_or(boundary, |oldest| self.log.start_of(oldest).position.min(boundary));
+        let through = oldest.map_or(boundary, |oldest| self.log.start_of(oldest).position.min(boundary));
+        // A version that was raised by an older record may be all that there was to settle: the page keeps what it has of later ones.
+        map.through = map.through.max(through);
         let lineage = &self.components[key].lineage;
         if let Some(rollback) = lineage.rollback().filter(|_| !lineage.is_due(part)) {
             map.rolled_back = rollback.position;
