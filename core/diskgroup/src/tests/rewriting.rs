@@ -29,6 +29,26 @@ impl Stage {
         assert_ne!(self.bench.group.frames_agree(), Some(false));
     }
 
+    /// Asks for the component to be written anew, up to where the blocks of a part are to be compressed: gives that work, and what it is known by.
+    fn rewrite_up_to_computing(&mut self) -> (ComputeId, Task) {
+        self.bench.computing.clear();
+        self.bench.holds_computing = true;
+        let (component, (op, _)) = (self.component, self.next());
+        self.bench.ask(Input::Rewrite { op, component });
+        for _ in 0..100 {
+            for (id, task) in std::mem::take(&mut self.bench.computing) {
+                if matches!(task.computation, Computation::Repack { .. }) {
+                    self.bench.holds_computing = false;
+                    return (id, task);
+                }
+                self.bench.ask(Input::Computed { id, computed: task.perform() });
+            }
+            self.bench.now += 10_000_000;
+            self.bench.settle(Vec::new());
+        }
+        panic!("no part is written anew")
+    }
+
     fn rewritten(&self) -> u64 {
         self.bench.group.state().counters.rewritten_bytes / BLOCK_SIZE
     }
@@ -174,14 +194,8 @@ fn what_is_written_meanwhile_counts() {
             stage.drain();
             stage = stage.restart_without(removed);
         }
-        stage.bench.computing.clear();
-        stage.bench.holds_computing = true;
-        let (component, (op, _)) = (stage.component, stage.next());
-        stage.bench.ask(Input::Rewrite { op, component });
-        stage.bench.settle(Vec::new());
-        assert_eq!(stage.attempts(), 1);
-        let (id, task) = stage.bench.computing.remove(0);
-        stage.bench.holds_computing = false;
+        let component = stage.component;
+        let (id, task) = stage.rewrite_up_to_computing();
         stage.write(4, 4, 0xb0);
         let (_, sequence) = stage.next();
         stage.bench.decide(sequence, component, super::id(1, sequence), 1);
@@ -209,17 +223,8 @@ fn what_is_written_meanwhile_counts() {
 #[test]
 fn a_part_that_changes_as_a_whole_meanwhile_is_left() {
     let mut stage = six_plain_parts();
-    stage.bench.computing.clear();
-    stage.bench.holds_computing = true;
-    let (component, (op, _)) = (stage.component, stage.next());
-    stage.bench.ask(Input::Rewrite { op, component });
-    // What the log has comes to rest first.
-    for _ in 0..100 {
-        stage.bench.now += 10_000_000;
-        stage.bench.settle(Vec::new());
-    }
-    let (computing, task) = stage.bench.computing.remove(0);
-    stage.bench.holds_computing = false;
+    let component = stage.component;
+    let (computing, task) = stage.rewrite_up_to_computing();
     let (op, sequence) = stage.next();
     stage.bench.ask(Input::Trim {
         op,
