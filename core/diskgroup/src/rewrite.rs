@@ -240,21 +240,30 @@ impl Rewriting {
         self.work.as_ref().is_some_and(|work| matches!(work.stage, Stage::Computing(_)))
     }
 
-    /// A component is to be walked over: ahead of others, from its first part, and also what was tried before if somebody asks for it.
+    /// A component is to be walked over: ahead of others, from its first part, and also what was tried before if somebody asks for it. Who asks again before
+    /// that has begun waits for no more of the log.
     pub(crate) fn ask(&mut self, component: u32, id: ComponentId, (now, after): (Instant, u64)) {
+        let is_to_begin = |walk: &&Walk| walk.component == component && walk.is_asked && walk.part == 0;
+        let after = self.walks.iter().find(is_to_begin).map_or(after, |walk| walk.after);
         self.walks.retain(|walk| walk.component != component);
         self.tried.retain(|(of, _), _| *of != component);
         self.walks.push_front(Walk { component, id, part: 0, is_asked: true, after });
         self.next_at = self.next_at.min(now);
     }
 
-    /// All these components are to be walked over, but for those that are already.
-    pub(crate) fn begin_round(&mut self, components: impl Iterator<Item = (u32, ComponentId)>) {
+    /// All these components are to be walked over, but for those that are already, once the log is destaged up to a position. Says whether there are any.
+    pub(crate) fn begin_round(
+        &mut self,
+        components: impl Iterator<Item = (u32, ComponentId)>,
+        after: u64,
+    ) -> bool {
+        let before = self.walks.len();
         for (component, id) in components {
             if !self.walks.iter().any(|walk| walk.component == component) {
-                self.walks.push_back(Walk { component, id, part: 0, is_asked: false, after: 0 });
+                self.walks.push_back(Walk { component, id, part: 0, is_asked: false, after });
             }
         }
+        self.walks.len() > before
     }
 
     /// The component that is walked over now.

@@ -64,7 +64,10 @@ impl Group {
     pub(super) fn begin_rewrite_round(&mut self) {
         let components = self.components.iter();
         let compressing = components.filter(|(_, one)| one.is_stable && compresses(&one.record));
-        self.rewriting.begin_round(compressing.map(|(key, one)| (key, one.record.id)));
+        let head = self.log.head();
+        if self.rewriting.begin_round(compressing.map(|(key, one)| (key, one.record.id)), head) {
+            self.backfills.await_tail(head);
+        }
     }
 
     pub(super) fn rewrite_wake_at(&self) -> Option<Instant> {

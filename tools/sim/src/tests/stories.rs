@@ -192,6 +192,11 @@ fn seeds_of_one_host_with_damage_or_compression_that_once_failed_pass() {
             "a part's map page was lost, and the extent that it had left, which the log still named, was taken for a new one: holes were read where data had been",
         ),
         (
+            160,
+            "held-back renewals holding zeroes restless compression",
+            "a map page told that it had less of the log than before: after a crash blocks were promised frames a second time",
+        ),
+        (
             1_400_514,
             "snapshots rollbacks restless",
             "blocks that were damaged in the log needed no frames when they were destaged: others were promised these, and after a crash there were two promises of each",
