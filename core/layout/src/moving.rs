@@ -66,6 +66,18 @@ impl Layout {
         }
     }
 
+    /// Where a byte of a component of the new side stands on the old side: the place, and the byte in each component of that. None beyond the end of the disk, of a place of
+    /// the old side, and where nothing moves. What stands in one part of 1 MiB on one side does so on the other, where neither has rows with parity.
+    pub fn on_old_side(&self, place: usize, offset: u64) -> Option<(usize, u64)> {
+        let (first, _) = self.side(Side::New)?;
+        let Layout::Moving { sides, .. } = self else { return None };
+        let at = self.locate(place, offset).filter(|at| place >= first && *at < self.size())?;
+        let mut found = None;
+        sides[0]
+            .map(at, crate::limits::UNIT_STEP, &mut |span| found = found.or(Some((span.place, span.offset))));
+        found
+    }
+
     /// Bytes of the disk after which all columns and rows begin anew: what is cut at a multiple of them leaves whole extents.
     pub fn full_stripe(&self) -> u64 {
         match self {
@@ -151,6 +163,29 @@ mod tests {
         }
         assert!(spans(&layout.only(Side::Old), 0, 6 * MIB).iter().all(|span| span.place < 2));
         assert!(spans(&layout.only(Side::New), 0, 6 * MIB).iter().all(|span| span.place == 2));
+    }
+
+    #[test]
+    fn each_part_of_the_new_side_stands_in_one_of_the_old_side() {
+        let stripe = |first: u64, columns: u64, mib: u64| Layout::Stripe {
+            unit: MIB,
+            columns: (first..first + columns)
+                .map(|id| Layout::Component(component(id, mib * MIB, 0)))
+                .collect(),
+        };
+        let old = Layout::Concatenation {
+            parts: vec![stripe(1, 2, 3), Layout::Component(component(3, 6 * MIB, 0))],
+        };
+        let layout = old.moving_to(stripe(10, 3, 4));
+        for at in 0..12u64 {
+            let (column, row) = (at % 3, at / 3);
+            let expected = if at < 6 { (at % 2, at / 2) } else { (2, at - 6) };
+            let found = layout.on_old_side(3 + column as usize, row * MIB + 4096);
+            assert_eq!(found, Some((expected.0 as usize, expected.1 * MIB + 4096)), "MiB {at}");
+        }
+        assert_eq!(layout.on_old_side(3, 4 * MIB), None, "beyond the end");
+        assert_eq!(layout.on_old_side(0, 0), None, "a place of the old side");
+        assert_eq!(stripe(1, 2, 3).on_old_side(0, 0), None, "nothing moves");
     }
 
     #[test]

@@ -177,6 +177,9 @@ pub const BACKFILLS_MAX: usize = 4;
 /// Ranges that may differ and wait to be compared, beyond which no more is asked for.
 pub const BACKFILL_RANGES: usize = 64;
 
+/// Questions at once about what parts hold that stand apart in another layout.
+pub const BACKFILL_SURVEYS: usize = 64;
+
 /// How often ranges begin anew before the snapshot does: while an older one is deleted, or what was asked of a disk group comes to rest.
 pub const BACKFILL_TRIES: u32 = 100;
 

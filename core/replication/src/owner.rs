@@ -25,6 +25,7 @@ mod happened;
 mod in_flights;
 mod interface;
 mod lineage;
+mod looked;
 mod marks;
 mod member;
 mod member_set;

@@ -170,11 +170,15 @@ pub enum Rule {
     SurveyBoth,
     /// The record says that a component has a late snapshot only once that is stable there (design 0051).
     RecordStableBackfills,
+    /// A component deletes a snapshot that the record does not name only while no transaction may yet name it (note 0051).
+    DropOnlyUnnamed,
+    /// While a disk moves, its snapshots are read in the layout in which they were taken (note 0041).
+    ViewWhereTaken,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 80] = [
+    pub const ALL: [Rule; 82] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -255,5 +259,7 @@ impl Rule {
         Rule::TellWholeRegions,
         Rule::SurveyBoth,
         Rule::RecordStableBackfills,
+        Rule::DropOnlyUnnamed,
+        Rule::ViewWhereTaken,
     ];
 }

@@ -5,17 +5,19 @@
 
 use super::Owner;
 use super::asked::{self, Asked, Unanswered};
-use super::backfilling::{BackfillStep, Backfilling, Filling, Stage, Surveys};
+use super::backfilling::{BackfillStep, Backfilling, Filling, Stage, Survey, Surveys};
 use super::data::Data;
 use super::interface::{Event, Output, Phase};
 use super::member::{At, Member};
 use super::status::is_beginning;
 use crate::limits;
+use crate::locks::Range;
 use crate::roster::Roster;
 use crate::rules::Rule;
 use base::Instant;
 use base::request::{StatusOf, StatusRun};
 use base::units::{BLOCK_SIZE, COMPONENT_SIZE_MAX, EXTENT_SIZE};
+use layout::{Layout, Side};
 use std::time::Duration;
 use wire::limits::ALLOCATION_PARTS_MAX;
 use wire::{Answer, Refusal, Request};
@@ -24,12 +26,12 @@ use wire::{Answer, Refusal, Request};
 const PARTS_MAX: u32 = (COMPONENT_SIZE_MAX / EXTENT_SIZE) as u32;
 
 impl Owner {
-    /// Begins to give a component a snapshot, or goes on with that.
-    pub(crate) fn advance_backfill(&mut self) {
+    /// Goes on with giving a component a snapshot, or begins to.
+    pub(crate) fn advance_backfill(&mut self, may_begin: bool) {
         if self.snapshots.backfilling.as_ref().is_some_and(|one| !self.may_go_on(one)) {
             self.end_backfill(limits::RETRY);
         }
-        if self.snapshots.backfilling.is_none() {
+        if self.snapshots.backfilling.is_none() && may_begin {
             self.begin_backfill();
         }
         let now = self.now;
@@ -48,7 +50,7 @@ impl Owner {
             Some(Backfilling { stage: Stage::Marking { ask_at: Some(ask_at) }, .. }) => Some(*ask_at),
             Some(one) if one.rests_until > self.now => Some(one.rests_until),
             Some(one) => one.is_asking().then_some(one.heard_at + limits::BACKFILL_PATIENCE),
-            None => self.snapshots.backfills_rest_until,
+            None => self.snapshots.backfills_rest_until.filter(|until| *until > self.now),
         }
     }
 
@@ -91,7 +93,7 @@ impl Owner {
             && self.lacks(at, number)
             && !snapshots.numbers.contains(&number)
             && !snapshots.unfit.contains(&number)
-            && self.giver(at, number).is_some()
+            && self.giver(at, number, 0).is_some()
     }
 
     fn lacks(&self, at: At, number: u32) -> bool {
@@ -99,15 +101,30 @@ impl Owner {
         recorded.is_none_or(|one| one.lacks.contains(number))
     }
 
-    /// A component that has the snapshot, and may give it to another one.
-    fn giver(&self, target: At, number: u32) -> Option<At> {
-        let place = &self.places[usize::from(target.place)];
-        let at = |member: u8| At { place: target.place, member };
+    /// A component that has the snapshot, and may give it to another one, and where a part of that stands in it. If the disk has just moved into another layout, that is one
+    /// of the former layout: it has the snapshots until all of the other one do.
+    fn giver(&self, target: At, number: u32, part: u32) -> Option<(At, u32)> {
+        if let Some(giver) = self.giver_in(target.place, target, number) {
+            return Some((giver, part));
+        }
+        let layout = self.passed_into(target)?;
+        let (place, offset) = layout.on_old_side(usize::from(target.place), u64::from(part) * EXTENT_SIZE)?;
+        Some((self.giver_in(place as u16, target, number)?, (offset / EXTENT_SIZE) as u32))
+    }
+
+    /// Both layouts of the disk, if all that it has now stands in the one that it moves to, and a component is of that.
+    fn passed_into(&self, at: At) -> Option<&Layout> {
+        let layout = self.settings.moving.as_deref()?;
+        let has_passed = self.recording.roster.moving.is_some_and(|moved| moved.boundary == layout.size());
+        let (first, _) = layout.side(Side::New)?;
+        (has_passed && usize::from(at.place) >= first).then_some(layout)
+    }
+
+    fn giver_in(&self, place: u16, target: At, number: u32) -> Option<At> {
+        let at = |member: u8| At { place, member };
+        let place = &self.places[usize::from(place)];
         let is_fit = |(member, one): &(u8, &Member)| {
-            *member != target.member
-                && one.is_open()
-                && one.wish.is_none()
-                && !self.lacks(at(*member), number)
+            at(*member) != target && one.is_open() && one.wish.is_none() && !self.lacks(at(*member), number)
         };
         let near =
             place.active().filter(is_fit).min_by_key(|(_, one)| (!one.is_prompt(), one.node != self.me.node));
@@ -174,34 +191,62 @@ impl Owner {
         }
     }
 
-    /// Asks both which blocks the snapshot sees otherwise than another one that both have; if there is none, which it has.
+    /// Asks both sides which blocks the snapshot sees otherwise than another one that all have; if there is none, which it has.
     fn survey(&mut self) {
         let Some(one) = &self.snapshots.backfilling else { return };
         let (at, number, from) = (one.at, one.number, one.next_part);
-        let Some(giver) = self.giver(at, number) else { return self.end_backfill(limits::RETRY) };
-        let of = self.survey_of(at, giver, number);
-        let count = (PARTS_MAX - from).min(ALLOCATION_PARTS_MAX as u32) as u16;
-        let asks_target = self.holds(Rule::SurveyBoth);
-        let everything = vec![StatusRun { len: u64::from(count) * EXTENT_SIZE, is_set: false }];
+        let Some(givers) = self.givers(at, number, from) else { return self.end_backfill(limits::RETRY) };
+        let of = self.survey_of(at, givers.iter().map(|((giver, _), _)| *giver), number);
+        let count: u32 = givers.iter().map(|(_, count)| count).sum();
+        let (asks_target, epoch) = (self.holds(Rule::SurveyBoth), self.epoch);
         let Some(one) = &mut self.snapshots.backfilling else { return };
-        let of_target = (!asks_target).then_some(everything);
-        one.surveys = Some(Surveys { from, of_source: None, of_target });
-        let epoch = self.epoch;
-        for (asked, of_target) in [(giver, false), (at, true)] {
+        if givers.is_empty() {
+            one.next_part = PARTS_MAX;
+            return;
+        }
+        let of_givers = givers.iter().map(|(_, parts)| Survey { parts: *parts, runs: None }).collect();
+        let nothing = || vec![StatusRun { len: u64::from(count) * EXTENT_SIZE, is_set: false }];
+        one.surveys = Some(Surveys { from, of_givers, of_target: (!asks_target).then(nothing) });
+        let of_givers = (0u16..).zip(givers).map(|(index, (giver, count))| (Some(index), giver, count));
+        let of_target = asks_target.then_some((None, (at, from), count));
+        for (giver, (asked, part), count) in of_givers.chain(of_target) {
             let component = self.member(asked).component;
-            let request = Request::Allocation { component, epoch, of, part: from, count };
-            if !of_target || asks_target {
-                self.ask_for_backfill(asked, BackfillStep::Survey { of_target }, request);
-            }
+            let request = Request::Allocation { component, epoch, of, part, count: count as u16 };
+            self.ask_for_backfill(asked, BackfillStep::Survey { giver }, request);
         }
     }
 
-    /// The nearest snapshot that both have tells the least, a newer one before an older one.
-    fn survey_of(&self, at: At, giver: At, number: u32) -> StatusOf {
+    /// Who gives the parts of a component from one on, as many as are asked for at once: runs of parts that stand side by side in one that gives. None if some are given by nobody
+    /// now; no runs beyond the end of the disk, which another layout does not have.
+    fn givers(&self, at: At, number: u32, from: u32) -> Option<Vec<((At, u32), u32)>> {
+        let end = from + (PARTS_MAX - from).min(ALLOCATION_PARTS_MAX as u32);
+        if let Some(giver) = self.giver_in(at.place, at, number) {
+            return Some(vec![((giver, from), end - from)]);
+        }
+        let layout = self.passed_into(at)?;
+        let mut runs: Vec<((At, u32), u32)> = Vec::new();
+        for part in from..end {
+            if layout.on_old_side(usize::from(at.place), u64::from(part) * EXTENT_SIZE).is_none() {
+                break;
+            }
+            let (giver, there) = self.giver(at, number, part)?;
+            let is_full = runs.len() == limits::BACKFILL_SURVEYS;
+            match runs.last_mut() {
+                Some(((of, first), count)) if *of == giver && *first + *count == there => *count += 1,
+                _ if is_full => break,
+                _ => runs.push(((giver, there), 1)),
+            }
+        }
+        Some(runs)
+    }
+
+    /// The nearest snapshot that all have tells the least, a newer one before an older one.
+    fn survey_of(&self, at: At, givers: impl Iterator<Item = At>, number: u32) -> StatusOf {
         let roster = &self.recording.roster;
+        let givers: Vec<At> = givers.collect();
         let has = |other: &&u32| {
             let is_told = self.member(at).snapshots.numbers.contains(other);
-            is_told && !self.lacks(at, **other) && !self.lacks(giver, **other)
+            is_told && !self.lacks(at, **other) && !givers.iter().any(|giver| self.lacks(*giver, **other))
         };
         let taken = roster.snapshots.taken.iter();
         let newer = taken.clone().filter(|other| **other > number).find(has);
@@ -216,11 +261,11 @@ impl Owner {
         let Some(one) = &mut self.snapshots.backfilling else { return };
         let (at, number) = (one.at, one.number);
         let Some(count) = one.filling(part, block).map(|filling| filling.range.count) else { return };
-        let Some(giver) = self.giver(at, number) else { return self.end_backfill(limits::RETRY) };
+        let Some(giver) = self.giver(at, number, part) else { return self.end_backfill(limits::RETRY) };
         let epoch = self.epoch;
-        for (asked, of_target) in [(giver, false), (at, true)] {
+        for ((asked, there), of_target) in [(giver, false), ((at, part), true)] {
             let component = self.member(asked).component;
-            let request = Request::View { component, epoch, snapshot: number, part, block, count };
+            let request = Request::View { component, epoch, snapshot: number, part: there, block, count };
             self.ask_for_backfill(asked, BackfillStep::View { part, block, of_target }, request);
         }
     }
@@ -238,8 +283,8 @@ impl Owner {
         one.heard_at = now;
         let failed = match step {
             BackfillStep::Mark => asked::done(answer).map(|_| self.marked_late()).err(),
-            BackfillStep::Survey { of_target } => {
-                asked::allocation(answer).map(|runs| self.surveyed(of_target, runs)).err()
+            BackfillStep::Survey { giver } => {
+                asked::allocation(answer).map(|runs| self.surveyed(giver, runs)).err()
             }
             BackfillStep::View { part, block, of_target } => {
                 asked::data(answer).map(|data| self.viewed((part, block), of_target, data)).err()
@@ -275,11 +320,7 @@ impl Owner {
                 self.end_backfill(limits::NO_ROOM_RETRY);
             }
             (Unanswered::Refused(Refusal::Damaged), _) => {
-                let one = self.snapshots.backfilling.as_mut();
-                let damaged = one.zip(again).and_then(|(one, (part, block))| {
-                    let number = one.number;
-                    one.filling(part, block).map(|filling| (filling.range, number))
-                });
+                let damaged = again.and_then(|(part, block)| self.range_of_giver(at, part, block));
                 self.give_backfill_up();
                 // Another one may have it whole; then it is tried again.
                 if let Some((range, number)) = damaged {
@@ -291,6 +332,18 @@ impl Owner {
                 if again.is_some_and(|(part, block)| self.compare_again(part, block)) => {}
             (Unanswered::Refused(_) | Unanswered::Lost, _) => self.end_backfill(limits::RETRY),
         }
+    }
+
+    /// A range that is compared as it stands in the component that was asked for it, and of which snapshot.
+    fn range_of_giver(&mut self, asked: At, part: u32, block: u16) -> Option<(Range, u32)> {
+        let one = self.snapshots.backfilling.as_mut()?;
+        let (at, number) = (one.at, one.number);
+        let range = one.filling(part, block)?.range;
+        let there = self
+            .giver(at, number, part)
+            .filter(|(giver, _)| *giver == asked)
+            .map_or(part, |(_, there)| there);
+        Some((Range { part: there, ..range }, number))
     }
 
     /// A range begins anew in a while, unless too many have.
@@ -311,14 +364,21 @@ impl Owner {
         }
     }
 
-    fn surveyed(&mut self, of_target: bool, runs: Vec<StatusRun>) {
+    fn surveyed(&mut self, giver: Option<u16>, runs: Vec<StatusRun>) {
         let Some(one) = &mut self.snapshots.backfilling else { return };
         let Some(surveys) = &mut one.surveys else { return };
-        let len = u64::from((PARTS_MAX - surveys.from).min(ALLOCATION_PARTS_MAX as u32)) * EXTENT_SIZE;
-        if !is_beginning(&runs, len) {
+        let all: u32 = surveys.of_givers.iter().map(|survey| survey.parts).sum();
+        let (parts, told) = match giver {
+            Some(index) => {
+                let survey = &mut surveys.of_givers[usize::from(index)];
+                (survey.parts, &mut survey.runs)
+            }
+            None => (all, &mut surveys.of_target),
+        };
+        if !is_beginning(&runs, u64::from(parts) * EXTENT_SIZE) {
             return self.end_backfill(limits::RETRY); // No node says so that can be relied on.
         }
-        *(if of_target { &mut surveys.of_target } else { &mut surveys.of_source }) = Some(runs);
+        *told = Some(runs);
         one.take_surveys();
     }
 

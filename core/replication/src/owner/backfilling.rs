@@ -29,7 +29,8 @@ pub(crate) enum BackfillStep {
     Mark,
     /// What changed between two snapshots, of the component that lacks it or of the one that gives it.
     Survey {
-        of_target: bool,
+        /// Which of those that give is asked; none: the one that lacks it.
+        giver: Option<u16>,
     },
     /// What the snapshot sees of the range that begins there.
     View {
@@ -45,12 +46,41 @@ pub(crate) enum BackfillStep {
     Sync,
 }
 
-/// What two components told of some parts.
+/// What was told of parts that stand side by side where they were asked for.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    pub(crate) parts: u32,
+    pub(crate) runs: Option<Vec<StatusRun>>,
+}
+
+/// What is told of some parts by the component that lacks the snapshot, and by those that have it, one after the other. There are several
+/// of these only where the disk has come from another layout.
 #[derive(Debug)]
 pub(crate) struct Surveys {
     pub(crate) from: u32,
-    pub(crate) of_source: Option<Vec<StatusRun>>,
+    pub(crate) of_givers: Vec<Survey>,
     pub(crate) of_target: Option<Vec<StatusRun>>,
+}
+
+impl Surveys {
+    /// Blocks of which those that give have told, from the first part on, and those of them that are set. None while one is still to tell.
+    fn told_by_givers(&self) -> Option<(u64, Vec<(u64, u64)>)> {
+        let (mut end, mut set) = (0, Vec::new());
+        let mut is_whole = true;
+        for survey in &self.of_givers {
+            let runs = survey.runs.as_ref()?;
+            if is_whole {
+                set.extend(set_blocks(runs).into_iter().map(|(begin, until)| (end + begin, end + until)));
+                end += blocks_in(runs);
+                is_whole = blocks_in(runs) >= u64::from(survey.parts) * BLOCKS_PER_EXTENT as u64;
+            }
+        }
+        Some((end, set))
+    }
+}
+
+fn blocks_in(runs: &[StatusRun]) -> u64 {
+    runs.iter().map(|run| run.len).sum::<u64>() / BLOCK_SIZE
 }
 
 /// A range that is compared, and given where it differs.
@@ -135,16 +165,17 @@ impl Backfilling {
         self.fillings.iter_mut().find(|one| (one.range.part, one.range.block) == (part, block))
     }
 
-    /// Takes in what both told, if both have: the parts that both covered. False if one of them is still to tell.
+    /// Takes in what all told, if all have: the parts that both sides covered. False if one of them is still to tell.
     pub(crate) fn take_surveys(&mut self) -> bool {
-        let Some(Surveys { from, of_source: Some(of_source), of_target: Some(of_target) }) = &self.surveys
+        let surveys = self.surveys.as_ref();
+        let of_givers = surveys.and_then(Surveys::told_by_givers);
+        let (Some((covered, mut told)), Some(Surveys { from, of_target: Some(of_target), .. })) =
+            (of_givers, surveys)
         else {
             return false;
         };
-        let blocks = |runs: &[StatusRun]| runs.iter().map(|run| run.len).sum::<u64>() / BLOCK_SIZE;
-        let covered = blocks(of_source).min(blocks(of_target));
+        let covered = covered.min(blocks_in(of_target));
         let first = u64::from(*from) * BLOCKS_PER_EXTENT as u64;
-        let mut told = set_blocks(of_source);
         told.extend(set_blocks(of_target));
         told.sort_unstable();
         let mut end = 0;
@@ -288,7 +319,8 @@ mod tests {
         let mut one = Backfilling::new((at, ComponentId(7)), 4, 1, Instant(0));
         let of_source = runs(&[(250, false), (10, true), (508, false)]);
         let of_target = runs(&[(200, false), (52, true), (4, false), (2, true), (254, false)]);
-        one.surveys = Some(Surveys { from: 3, of_source, of_target: None });
+        let of_givers = vec![Survey { parts: 3, runs: of_source }];
+        one.surveys = Some(Surveys { from: 3, of_givers, of_target: None });
         assert!(!one.take_surveys(), "the other one is still to tell");
         one.surveys.as_mut().expect("it is there").of_target = of_target;
         assert!(one.take_surveys());

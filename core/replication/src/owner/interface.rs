@@ -9,7 +9,7 @@ use base::request::{Buffers, Pieces, StatusOf, StatusRun};
 use base::rules::Rules;
 use base::units::BLOCK_SIZE;
 use base::{Buffer, ComponentId, Instant, NodeId, Pool, RequestTag};
-use layout::Target;
+use layout::{Layout, Target};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::time::Duration;
@@ -101,6 +101,8 @@ pub struct Settings {
     /// Whether the first block of each region tells that the region is the disk's own and not its origin's: where it is a hole, no copy makes
     /// it anything else.
     pub is_clone: bool,
+    /// Both layouts of the disk while it moves: where the other one has what a component of the new one lacks.
+    pub moving: Option<Box<Layout>>,
     /// The safety rules that hold: all in a product build.
     pub rules: Rules<Rule>,
 }

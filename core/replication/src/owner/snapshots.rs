@@ -4,8 +4,10 @@
 use super::Owner;
 use super::asked::{Asked, Step, Unanswered};
 use super::interface::{Event, Failure, Leases, Output, Phase};
+use super::looked::{Around, Seen};
 use super::member::{At, Member};
 use super::member_set::MemberSet;
+use super::member_snapshots::MemberSnapshots;
 use super::place::Place;
 use super::taking::{Stage, Taking};
 use super::work::{Key, ReadWork};
@@ -36,15 +38,42 @@ impl Owner {
             return;
         }
         let rests = self.snapshots.rests_until.is_some_and(|until| until > self.now);
+        let has_to_look = !rests && self.has_to_look();
         if !rests {
             self.snapshots.rests_until = None;
             self.ask_for_lists();
+        }
+        if has_to_look {
             self.drop_unnamed();
         }
         if !rests || self.snapshots.taking.is_some() {
             self.advance_taking();
         }
-        self.advance_backfill();
+        self.advance_backfill(has_to_look);
+    }
+
+    /// Whether anything has changed, since this was asked last, by which snapshots are deleted from components or given to them.
+    fn has_to_look(&mut self) -> bool {
+        let snapshots = &mut self.snapshots;
+        let around = Around {
+            version: self.recording.version,
+            is_idle: self.recording.is_idle(),
+            is_open: self.recording.is_open(),
+            taking: snapshots.taking.as_ref().map(|one| one.number),
+            backfilling: snapshots.backfilling.as_ref().map(|one| one.attempt),
+            is_resting: snapshots.backfills_rest_until.is_some_and(|until| until > self.now),
+        };
+        let members = self.places.iter().flat_map(|place| &place.members).map(|one| {
+            let MemberSnapshots { numbers, dropping, unfit, is_known, .. } = &one.snapshots;
+            Seen {
+                is_active: one.is_active(),
+                is_open: one.is_open(),
+                has_wish: one.wish.is_some(),
+                is_known: *is_known,
+                numbers: [numbers.len(), dropping.len(), unfit.len()],
+            }
+        });
+        snapshots.looked.update(around, members)
     }
 
     /// When that is to be called next if nothing happens.
@@ -111,6 +140,9 @@ impl Owner {
 
     /// Has components delete what the record does not say that they have, but for what is being taken, and what it cannot know.
     fn drop_unnamed(&mut self) {
+        if self.recording.is_open() && self.holds(Rule::DropOnlyUnnamed) {
+            return; // The record may name one by now.
+        }
         let epoch = self.epoch;
         let open: Vec<At> = self.all().into_iter().filter(|at| self.member(*at).is_open()).collect();
         for at in open {

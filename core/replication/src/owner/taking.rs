@@ -1,6 +1,7 @@
 //! A snapshot of the disk that is being taken.
 
 use super::backfilling::Backfilling;
+use super::looked::Looked;
 use super::member::At;
 use crate::roster::Roster;
 use crate::snapshots::NotTaken;
@@ -54,6 +55,8 @@ pub(crate) struct SnapshotsUnderWay {
     /// The snapshot that a component gets which lacks it, and until when none is begun.
     pub(crate) backfilling: Option<Backfilling>,
     pub(crate) backfills_rest_until: Option<Instant>,
+    /// What was seen when this was looked at last.
+    pub(crate) looked: Looked,
     /// Attempts in a row for which changes waited as long as they may.
     pub(crate) overdue: u32,
 }

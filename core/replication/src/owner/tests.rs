@@ -127,6 +127,7 @@ impl Bench {
             fold_after: Some(limits::FOLD_AFTER),
             starts_until: Instant(0),
             is_clone: false,
+            moving: None,
             rules: removed.into(),
         };
         let (now, mut out) = (Instant(1 << 40), Vec::new());
