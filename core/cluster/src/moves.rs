@@ -53,6 +53,8 @@ pub struct MoveStatus {
 struct Position {
     boundary: Option<u64>,
     trimmed: u64,
+    /// Snapshots that components of the other layout are to get, counted for each of them.
+    lacked: usize,
     is_back: bool,
     is_paused: bool,
 }
@@ -63,6 +65,7 @@ impl Position {
         Some(Position {
             boundary: disk.layout.boundary(),
             trimmed: moving.trimmed,
+            lacked: disk.snapshots.taken.iter().map(|one| disk.awaiting(one.number)).sum(),
             is_back: moving.is_back,
             is_paused: moving.is_paused,
         })

@@ -62,8 +62,20 @@ pub fn standstill(view: &View, disk: &DiskRecord, now: Instant) -> Option<String
             Some(format!("no room on {}", listed(&devices)))
         }
         Some(Hindrance::Damaged) => Some("blocks of it are damaged on all copies".to_owned()),
-        None => None,
+        None => snapshots_that_stay(disk),
     }
+}
+
+/// Snapshots that no copy has as a whole cannot move, and the disk keeps both layouts for what is left of them.
+fn snapshots_that_stay(disk: &DiskRecord) -> Option<String> {
+    let waiting = disk.snapshots_to_move().into_iter().filter(|_| disk.has_passed());
+    let lost = waiting.filter(|one| disk.copies_with(one.number).0 == 0);
+    let names: Vec<String> = lost.map(|one| one.name.clone()).collect();
+    let text = format!(
+        "no copy in service has all of {}: bring back those that are away, or delete it",
+        listed(&names)
+    );
+    (!names.is_empty()).then_some(text)
 }
 
 /// The devices without room for the layout that a disk moves to; if hosts report room on all, the one with the least.

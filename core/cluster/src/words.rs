@@ -50,6 +50,11 @@ pub(crate) fn verb(count: usize, one: &'static str, several: &'static str) -> &'
     if count == 1 { one } else { several }
 }
 
+/// A number of snapshots.
+pub(crate) fn snapshots(count: usize) -> String {
+    if count == 1 { "1 snapshot".to_owned() } else { format!("{count} snapshots") }
+}
+
 /// A number of disks.
 pub(crate) fn disks(count: usize) -> String {
     if count == 1 { "1 disk".to_owned() } else { format!("{count} disks") }

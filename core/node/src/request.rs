@@ -17,6 +17,7 @@ use base::RequestTag;
 use base::request::{Outcome, Pieces, Reply, Request, RequestError};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, MIB, SECTOR_SIZE};
 use iostats::{Arrival, Operation};
+use layout::Side;
 use replication::{Rule, owner};
 use smallvec::SmallVec;
 use state::{Admitted, Stage};
@@ -269,6 +270,18 @@ impl Node {
         is_free || offset + len <= self.disks[state.disk].spec.size
     }
 
+    /// The stretches of a range of what a snapshot sees, to be read; 0: of the disk as it is. While a disk moves, its snapshots are read where they were taken.
+    fn view_stretches(&self, disk: u32, snapshot: u32, offset: u64, len: u64) -> SmallVec<[Stretch; 2]> {
+        let layout = &self.disks[disk].spec.layout;
+        let is_moving = layout.boundary().is_some() && self.fabric.settings.rules.hold(Rule::ViewWhereTaken);
+        if snapshot == 0 || !is_moving {
+            return self.stretches(disk, offset, len, Aim::Read);
+        }
+        let mut found = SmallVec::new();
+        stretches(&layout.only(Side::Old), offset, len, Aim::Read, &mut |one| found.push(one));
+        found
+    }
+
     /// The stretches of a range of the disk.
     fn stretches(&self, disk: u32, offset: u64, len: u64, aim: Aim) -> SmallVec<[Stretch; 2]> {
         let mut found = SmallVec::new();
@@ -287,7 +300,7 @@ impl Node {
         if self.disks[disk].spec.origin.is_some() {
             return self.read_clone((key, snapshot), start..end, out);
         }
-        let spans = self.stretches(disk, start, end - start, Aim::Read);
+        let spans = self.view_stretches(disk, snapshot, start, end - start);
         let state = &mut self.requests[key as usize];
         state.stage = Stage::Reading;
         state.outstanding = spans.len() as u32;

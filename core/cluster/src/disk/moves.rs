@@ -3,12 +3,14 @@
 //! A move begins as a growth does: the components of the new layout are made, then the layout has two sides. The owner takes the boundary
 //! on from there. Once it has reached its end, the side that nothing counts on is dropped.
 
-use super::parts::{Growth, MovePlan, MoveRoom, Moving};
+use super::parts::{Growth, MovePlan, MoveRoom, Moving, NoSnapshot, Snapshot};
 use super::{DiskRecord, Nodes, Objection, Transition, node_of};
+use crate::words::snapshots;
 use base::units::format_bytes;
 use base::{ComponentId, DeviceId};
 use layout::{Component, Layout, Side};
-use placement::{Compression, DeviceSpace, Policy};
+use placement::{Compression, DeviceSpace, Method, Policy};
+use replication::{Member, Standing};
 use std::collections::BTreeMap;
 
 impl DiskRecord {
@@ -33,7 +35,7 @@ impl DiskRecord {
     ) -> Result<Transition, Objection> {
         self.expect_active()?;
         self.expect_one_layout()?;
-        self.expect_no_snapshots("cannot be moved into another layout")?;
+        self.expect_snapshots_can_move(policy)?;
         self.expect_no_origin("cannot be moved into another layout")?;
         self.expect_uncompressed(policy)?;
         if self.growth.is_some() {
@@ -80,7 +82,7 @@ impl DiskRecord {
     ) -> Result<MovePlan, Objection> {
         self.expect_active()?;
         self.expect_one_layout()?;
-        self.expect_no_snapshots("cannot be moved into another layout")?;
+        self.expect_snapshots_can_move(policy)?;
         self.expect_no_origin("cannot be moved into another layout")?;
         self.expect_uncompressed(policy)?;
         let mut last = 0;
@@ -92,13 +94,27 @@ impl DiskRecord {
         self.plan_room(&plan.layout, devices, used_bytes)
     }
 
-    /// Refuses a move of a disk that is compressed, before it or behind it: what is moved is held beside the content of parts, which compressed
-    /// parts cannot have.
+    /// Refuses a move of a disk with snapshots into rows with parity, which have none, and of one that is about to have one.
+    fn expect_snapshots_can_move(&self, policy: &Policy) -> Result<(), Objection> {
+        if self.roster.snapshots.asked.is_some() {
+            let asked = self.snapshots.last_asked.clone().unwrap_or_default();
+            return Err(Objection::Snapshot(NoSnapshot::Asked(asked)));
+        }
+        self.expect_not_rolling_back()?;
+        match policy.method {
+            Method::Mirror => Ok(()),
+            Method::Parity => self.expect_no_snapshots("cannot be moved into rows with parity"),
+        }
+    }
+
+    /// Refuses a move of a compressed disk out of rows with parity or into them, which compressed parts cannot have.
     fn expect_uncompressed(&self, policy: &Policy) -> Result<(), Objection> {
-        match [self.policy.compression, policy.compression] {
-            [Compression::Off, Compression::Off] => Ok(()),
-            _ => Err(Objection::Growth(
-                "a compressed disk cannot be moved into another layout: set compression=off first",
+        let policies = [&self.policy, policy];
+        let has_rows = policies.iter().any(|one| one.method == Method::Parity);
+        match has_rows && policies.iter().any(|one| one.compression != Compression::Off) {
+            false => Ok(()),
+            true => Err(Objection::Growth(
+                "a compressed disk cannot be moved out of rows with parity or into them: set compression=off first",
             )),
         }
     }
@@ -122,10 +138,29 @@ impl DiskRecord {
         Ok(self.changed(DiskRecord { moving, follows, ..self.clone() }))
     }
 
-    /// Whether all of a disk that moves has come to the side that it moves to.
+    /// Whether all of a disk that moves has come to the side that it moves to, its snapshots too.
     pub fn has_moved(&self) -> bool {
+        self.has_passed() && self.snapshots_to_move().is_empty()
+    }
+
+    /// Whether all that the disk has now stands on the side that it moves to.
+    pub(crate) fn has_passed(&self) -> bool {
         let (Some(moving), Some(boundary)) = (&self.moving, self.layout.boundary()) else { return false };
         boundary == if moving.is_back { 0 } else { self.layout.size() }
+    }
+
+    /// Snapshots that a component of the side that the disk moves to does not have yet; a component that is away gets them when it is back. On the way back there are none:
+    /// those of the layout that it had have them all.
+    pub fn snapshots_to_move(&self) -> Vec<&Snapshot> {
+        self.snapshots.taken.iter().filter(|one| self.awaiting(one.number) > 0).collect()
+    }
+
+    /// How many components of the side that the disk moves to are to get a snapshot.
+    pub(crate) fn awaiting(&self, number: u32) -> usize {
+        let is_on = self.moving.as_ref().is_some_and(|moving| !moving.is_back);
+        let Some((first, _)) = self.layout.side(Side::New).filter(|_| is_on) else { return 0 };
+        let is_new = |one: &&Member| usize::from(one.place) >= first && one.standing == Standing::Active;
+        self.roster.members.iter().filter(is_new).filter(|one| one.lacks.contains(number)).count()
     }
 
     /// Ends the move: the disk has one layout again, and what the other one named is deleted.
@@ -180,7 +215,13 @@ impl DiskRecord {
         Some(match self.layout.boundary() {
             None => format!("the components of its new layout are made ({to})"),
             Some(_) => {
-                format!("it moves: {to}; {} of {} moved{pauses}", format_bytes(moved), format_bytes(all))
+                let snapshots = match self.snapshots_to_move().len() {
+                    0 => String::new(),
+                    count if moved < all => format!(", then {}", snapshots(count)),
+                    count => format!(", {} to go", snapshots(count)),
+                };
+                let (moved, all) = (format_bytes(moved), format_bytes(all));
+                format!("it moves: {to}; {moved} of {all} moved{snapshots}{pauses}")
             }
         })
     }
@@ -220,7 +261,8 @@ impl DiskRecord {
             if comes == 0 {
                 continue;
             }
-            let leaves = share(&self.layout, device.id, data);
+            // What snapshots see is freed with the layout that the disk had, once all has moved.
+            let leaves = if self.has_snapshots() { 0 } else { share(&self.layout, device.id, data) };
             let used = device.capacity_bytes.saturating_sub(device.free_bytes);
             let meanwhile = share(new, device.id, data.min(granules));
             let after = (used + comes).saturating_sub(leaves) + meanwhile;

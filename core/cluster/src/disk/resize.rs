@@ -67,6 +67,11 @@ impl DiskRecord {
         let Some(growth) = next.growth.take() else {
             return Err(Objection::Growth("the disk is not growing"));
         };
+        // Nobody reads a view beyond the size that the disk had then. But what a disk moves into gets all its snapshots.
+        let lacks = match growth.layout.boundary() {
+            Some(_) => Numbers::through(next.roster.snapshots.last),
+            None => Numbers::default(),
+        };
         for (place, copies) in growth.layout.places() {
             for copy in copies {
                 let Some(node) = growth.nodes.get(&copy.id) else { continue };
@@ -79,8 +84,7 @@ impl DiskRecord {
                     base: WriteId::default(),
                     role: Role::Copy,
                     ceiling: replication::Ceiling::Unknown,
-                    // Nobody reads a view beyond the size that the disk had then.
-                    lacks: Numbers::default(),
+                    lacks: lacks.clone(),
                 });
             }
         }

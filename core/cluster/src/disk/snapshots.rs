@@ -5,6 +5,7 @@ use super::parts::{NoSnapshot, Snapshot};
 use super::{DiskRecord, Objection, Transition};
 use crate::limits::SNAPSHOTS_MAX;
 use base::ComponentId;
+use layout::Side;
 use placement::Every;
 use replication::{Member, Roster, Standing, Together};
 
@@ -16,9 +17,10 @@ impl Snapshot {
 }
 
 impl DiskRecord {
-    /// Copies of each part that have a snapshot as a whole and count, and copies that there are to be; the least of all parts of each.
+    /// Copies of each part that have a snapshot as a whole and count, and copies that there are to be; the least of all parts of each. While the disk moves: those of the layout
+    /// that it had, from which the other one gets them last.
     pub fn copies_with(&self, number: u32) -> (usize, usize) {
-        let places = 0..self.layout.place_count();
+        let places = 0..self.layout.side(Side::New).map_or(self.layout.place_count(), |(first, _)| first);
         let with_it = |place: usize| {
             let members = self.roster.members.iter().filter(|one| usize::from(one.place) == place);
             members.filter(|one| one.standing == Standing::Active && !one.lacks.contains(number)).count()

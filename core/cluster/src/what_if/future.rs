@@ -9,7 +9,7 @@ use crate::view::{Ground, View};
 use base::{ComponentId, DeviceId, DiskId, Instant};
 use layout::Component;
 use placement::{Balance, DeviceSpace, Footprint, Policy};
-use replication::{Moved as Boundary, OwnedBy, Role, Standing};
+use replication::{Moved as Boundary, Numbers, OwnedBy, Role, Standing};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -137,6 +137,9 @@ impl Future {
         let size = moved.layout.size();
         moved.roster.moving = Some(Boundary { boundary: size, trimmed: size });
         moved.layout.set_boundary(size);
+        let first = disk.layout.place_count();
+        let made = moved.roster.members.iter_mut().filter(|one| usize::from(one.place) >= first);
+        made.for_each(|one| one.lacks = Numbers::default()); // In the end it has all snapshots.
         let Transition { record, delete, .. } = moved.end_move()?;
         let plan = disk.plan_room(&record.layout, spaces, &used_bytes)?;
         let data = disk.data_bytes(&used_bytes);

@@ -126,6 +126,8 @@ impl Node {
     ) {
         let DiskSpec { id, verify_checksums: verifies, origin, .. } = self.disks[disk].spec;
         let is_clone = origin.is_some();
+        let layout = &self.disks[disk].spec.layout;
+        let moving = layout.boundary().is_some().then(|| Box::new(layout.clone()));
         let reading = self.reading_of(disk);
         let fabric = &mut self.fabric;
         let ownership = &mut self.disks[disk].ownership;
@@ -145,6 +147,7 @@ impl Node {
             fold_after,
             starts_until,
             is_clone,
+            moving,
             rules,
         };
         let record = (ownership.version, ownership.roster.clone());

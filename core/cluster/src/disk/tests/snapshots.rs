@@ -49,6 +49,45 @@ fn a_snapshot_has_the_name_that_was_asked_for_and_goes_by_it() {
     deleted.shrink(MIB).expect("nothing is in the way any more");
 }
 
+/// The layout that it had stays until the other one has its snapshots.
+#[test]
+fn a_disk_moves_with_its_snapshots() {
+    let view = cluster(4, 2);
+    let spaces = view.spaces();
+    let disk = with_snapshot(&made(&view, "default,stripes=1", 8 * MIB), "monday", &[]);
+    let begin = |disk: &DiskRecord, rules: &str| {
+        disk.begin_move(&policy(rules), None, &spaces, &[], &view.nodes(), &mut counting_from(50))
+    };
+    assert!(matches!(no_snapshot(begin(&disk, "method=parity,stripes=1")), NoSnapshot::Has(_)));
+    let asked = disk.ask_snapshot("tuesday").expect("it can have one").record;
+    assert_eq!(no_snapshot(begin(&asked, "stripes=2")), NoSnapshot::Asked("tuesday".to_owned()));
+    let two = begin(&disk, "stripes=2")
+        .and_then(|begun| begun.record.finish_growth())
+        .expect("there is room")
+        .record;
+    assert_eq!(two.copies_with(1), (2, 2), "where it was taken");
+    assert!(matches!(two.ask_snapshot("tuesday"), Err(Objection::Moving)));
+    assert!(two.move_text().is_some_and(|text| text.contains("0 B of 8 MiB moved, then 1 snapshot")));
+    let size = two.layout.size();
+    let moved = |lacking: &[u64]| {
+        let mut roster = two.roster.clone();
+        roster.moving = Some(replication::Moved { boundary: size, trimmed: size });
+        let given = roster.members.iter_mut().filter(|one| !lacking.contains(&one.component.0));
+        given.for_each(|one| one.lacks = Default::default());
+        two.with_roster(&roster, 0).expect("it follows").record
+    };
+    let last = two.roster.members.last().expect("it has members").component.0;
+    let waiting = moved(&[last]);
+    assert!(!waiting.has_moved() && matches!(waiting.end_move(), Err(Objection::NotMoving)));
+    assert!(waiting.move_text().is_some_and(|text| text.contains("8 MiB of 8 MiB moved, 1 snapshot to go")));
+    let deleted = waiting.delete_snapshot("monday", &Clones::default()).expect("it is there").record;
+    assert!(deleted.has_moved(), "nobody waits for what is gone");
+    let ended = moved(&[]).end_move().expect("all is there").record;
+    assert_eq!((ended.copies_with(1), ended.layout.place_count()), ((2, 2), 2));
+    let back = waiting.steer_move(true, false).expect("it moves").record;
+    assert!(back.snapshots_to_move().is_empty(), "where it goes back to has them");
+}
+
 #[test]
 fn a_disk_has_no_more_snapshots_than_it_can_and_none_with_parity() {
     let mut disk = made(&cluster(2, 1), "default,stripes=1", GIB);
