@@ -54,6 +54,7 @@ impl World {
         let deadline = self.now + 120_000 * MS;
         while self.now < deadline {
             self.run_until(self.now + 500 * MS)?;
+            self.begin_all_moves();
             let is_quiet = self.guests.iter().all(|guest| guest.outstanding() == 0);
             let is_done = self.have_moved() && self.are_snapshots_done();
             if is_quiet && self.is_whole() && self.is_tidy() && !self.is_rebuilding() && is_done {

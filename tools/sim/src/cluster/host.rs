@@ -213,8 +213,10 @@ fn layout_of(number: u64, shape: Shape, hosts: &[Vec<&Host>], first: usize) -> L
 /// The disk of that number, with the layouts of its plan.
 pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
     let layout = layout_of(number, plan.shape(), hosts, 0);
-    let layout = match plan.other {
+    let is_clone = plan.clones && number == 1;
+    let layout = match plan.other.filter(|_| !is_clone) {
         None => layout,
+        // A clone does not move; its origin does.
         Some((other, _)) => layout.moving_to(layout_of(number, other, hosts, plan.places as usize)),
     };
     DiskSpec {
@@ -227,16 +229,12 @@ pub fn disk_spec(number: u64, plan: &Plan, hosts: &[Vec<&Host>]) -> DiskSpec {
         course: node::Course::default(),
         shape: 0,
         // Which snapshot that is, is known once there is one; nobody uses the disk before.
-        origin: (plan.clones && number == 1).then_some(replication::Origin {
-            disk: DiskId(1),
-            snapshot: 0,
-            size: 0,
-        }),
+        origin: is_clone.then_some(replication::Origin { disk: DiskId(1), snapshot: 0, size: 0 }),
     }
 }
 
 /// The record of a disk before anybody has owned it.
-pub fn first_roster(spec: &DiskSpec, placed: &[Vec<usize>], hosts: &[Host]) -> Roster {
+pub fn first_roster(spec: &DiskSpec, placed: &[Vec<usize>], hosts: &[Host], rests: bool) -> Roster {
     let mut members = Vec::new();
     for (place, components) in spec.layout.places() {
         for (copy, component) in components.iter().enumerate() {
@@ -253,6 +251,8 @@ pub fn first_roster(spec: &DiskSpec, placed: &[Vec<usize>], hosts: &[Host]) -> R
             });
         }
     }
-    let moving = spec.layout.boundary().map(|boundary| replication::Moved { boundary, trimmed: 0 });
+    // A disk that has snapshots takes some before it moves, as it has none taken meanwhile.
+    let boundary = spec.layout.boundary().filter(|_| !rests);
+    let moving = boundary.map(|boundary| replication::Moved { boundary, trimmed: 0 });
     Roster { members, moving, ..Roster::default() }
 }

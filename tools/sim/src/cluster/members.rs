@@ -86,15 +86,16 @@ impl World {
         }
     }
 
-    /// How many places each disk has.
-    pub(crate) fn places(&self) -> u64 {
-        self.disks[0].layout.place_count() as u64
+    /// How many places a disk has.
+    pub(crate) fn places(&self, of: DiskId) -> u64 {
+        let disk = self.disks.iter().find(|one| one.id == of).expect("every record is of a disk");
+        disk.layout.place_count() as u64
     }
 
     /// A disk and one of its places, with its record.
     fn draw_place(&mut self) -> (DiskId, u16, u64, Roster) {
         let disk = self.disks[self.random.below(self.disks.len() as u64) as usize].id;
-        let place = self.random.below(self.places()) as u16;
+        let place = self.random.below(self.places(disk)) as u16;
         let (version, roster) = self.directory.get(disk).expect("every disk has a record");
         (disk, place, version, roster)
     }
@@ -213,7 +214,7 @@ impl World {
             let has_all = code.is_none_or(|code| all.len() == usize::from(code.members()));
             has_all && is_enough(here())
         };
-        if places.len() as u64 == self.places() && places.iter().all(is_served) {
+        if places.len() as u64 == self.places(disk) && places.iter().all(is_served) {
             self.say(|| format!("{gone:?} of {disk:?} is to go"));
             self.change(disk, version, roster, None);
         }
@@ -309,7 +310,8 @@ impl World {
         let Some((disk, _, roster)) = self.record_of(component) else { return };
         let node = roster.member(component).expect("just seen").node;
         let place = usize::from(roster.member(component).expect("just seen").place);
-        let size = self.disks[0].layout.place(place).map_or(0, |copies| copies[0].size);
+        let of = self.disks.iter().find(|one| one.id == disk).expect("every record is of a disk");
+        let size = of.layout.place(place).map_or(0, |copies| copies[0].size);
         let device = self.hosts[self.index_of(node)].capacity_device();
         let disk_label = self.label_of(disk);
         let new = NewComponent { id: component, disk, device, size, reservation: 0, disk_label };

@@ -378,7 +378,6 @@ impl Plan {
         self.row_check_pace = features.checks << 20;
         self.disagreements = if features.checks > 0 { features.disagreements } else { 0 };
         self.rots = features.rots;
-        self.compressed = if features.parity + features.moving > 0 { 0 } else { features.compressed };
         if let Some(code) = self.code {
             let more = self.hosts - self.copies;
             self.copies = u64::from(code.members());
@@ -403,7 +402,10 @@ impl Plan {
         }
         (self.hangs, self.deaf, self.spoils) = (features.hangs, features.deaf, features.spoils);
         self.limits = features.limits;
-        self.snapshots = if self.has_rows() || self.other.is_some() { 0 } else { features.snapshots };
+        (self.snapshots, self.compressed) = match self.has_rows() {
+            true => (0, 0),
+            false => (features.snapshots, features.compressed),
+        };
         self.clones = features.clones && self.snapshots > 0;
         self.disks = if self.clones { 2 } else { self.disks };
         self.together = if self.snapshots > 0 { features.together } else { 0 };

@@ -121,8 +121,9 @@ impl Registers {
         Registers { may_repeat: true, ..Registers::default() }
     }
 
-    /// Blocks that nobody wrote read as those of another disk's snapshot.
+    /// Blocks that nobody wrote read as those of another disk's snapshot. Until now nobody has: what was read of it was that it is empty.
     pub fn inherit(&mut self) {
+        self.blocks.clear();
         self.is_clone = true;
     }
 

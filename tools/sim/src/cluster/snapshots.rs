@@ -79,6 +79,8 @@ impl World {
             }
             1..3 if count > 0 => self.delete_one(disk, &mut roster),
             _ if count >= MOST => self.delete_one(disk, &mut roster),
+            // A disk that moves has none taken.
+            _ if roster.moving.is_some() => false,
             _ => roster.snapshots.ask(),
         };
         if is_changed {
@@ -165,9 +167,12 @@ impl World {
     fn may_lack(&self, disk: DiskId, number: u32) -> bool {
         let is_known = self.directory.get(disk).is_some_and(|(_, roster)| roster.snapshots.has(number));
         let is_strange = self.summary.rolled_back + self.summary.rebuilt > 0;
+        // A disk that moves has its snapshots where they were taken.
+        let index = self.disks.iter().position(|one| one.id == disk);
+        let places = index.map_or(0, |index| self.first_of_other(index)) as u16;
         let lacks_somewhere = |roster: &Roster| {
             roster.snapshots.has(number)
-                && (0..roster.place_count() as u16).any(|place| {
+                && (0..places).any(|place| {
                     let mut here = roster.members.iter().filter(|one| one.place == place);
                     !here.any(|one| one.standing == Standing::Active && !one.lacks.contains(number))
                 })

@@ -163,7 +163,7 @@ impl World {
         self.later(again, Event::StandIn(StandInEvent::Lose));
         let disk = self.disks[self.random.below(self.disks.len() as u64) as usize].id;
         let Some((_, roster)) = self.directory.get(disk) else { return };
-        let place = self.random.below(self.places()) as u16;
+        let place = self.random.below(self.places(disk)) as u16;
         let is_active = |one: &&Member| one.place == place && one.standing == Standing::Active;
         let active: Vec<&Member> = roster.members.iter().filter(is_active).collect();
         if active.len() < 2 {

@@ -284,7 +284,7 @@ impl World {
             let on: Vec<Vec<&Host>> =
                 placed.iter().map(|place| place.iter().map(|&host| &hosts[host]).collect()).collect();
             let spec = disk_spec(number, &plan, &on);
-            directory.preset(spec.id, first_roster(&spec, &placed, &hosts));
+            directory.preset(spec.id, first_roster(&spec, &placed, &hosts, plan.snapshots > 0));
             guests.push(Guest::new(spec.id, spec.size, random.below(plan.hosts) as usize, plan.has_rows()));
             disks.push(spec);
         }
