@@ -94,7 +94,13 @@ impl Cluster {
 
     #[track_caller]
     fn check_own(&self, host: &str, round: u64) {
-        let mut client = self.attach_soon(host, "web");
+        self.check_own_of(host, "web", round);
+    }
+
+    /// The same of another disk, or of a snapshot.
+    #[track_caller]
+    fn check_own_of(&self, host: &str, disk: &str, round: u64) {
+        let mut client = self.attach_soon(host, disk);
         for number in 0..64 {
             let found = client.read(OWN + number * 384 * 1024, 4096);
             assert!(found == Ok(stamped(round * 1000 + number)), "round {round}, block {number} differs");
@@ -220,6 +226,49 @@ fn a_disk_that_nobody_has_attached_moves() {
     cluster.wait_until_moved("b", "web", "RAID-5 2+1");
     cluster.write_own("c", 1);
     cluster.check_own("a", 1);
+}
+
+/// Snapshots are read where they were taken until the other layout has them; and clones of one as ever.
+#[test]
+fn a_disk_moves_with_its_snapshots_under_load() {
+    let cluster = Cluster::start(4);
+    cluster.json("a", &["disk", "create", "web", SIZE, "--policy", "default,stripes=1", "--share"]);
+    cluster.attach_soon("a", "web");
+    for round in 1..=2 {
+        cluster.write_own("a", round);
+        cluster.json("a", &["disk", "snapshot", "create", "web", &format!("s{round}")]);
+    }
+    cluster.json("a", &["disk", "clone", "web@s1", "twin"]);
+    cluster.write_own("a", 3);
+    expect(&cluster.cli("a", &["disk", "set", "web", "method=parity"]), 3, "rows with parity");
+    let load = load(&cluster.uri("a", "web"), 15);
+    cluster.wait_for_load("a", "web");
+    cluster.json("a", &["disk", "set", "web", "stripes=2,compression=lz4"]);
+    cluster.wait_until_moving("a", "web");
+    expect(&cluster.cli("a", &["disk", "snapshot", "create", "web", "s3"]), 3, "moved into another layout");
+    let check = |host: &str| {
+        for (disk, round) in [("web", 3), ("web@s1", 1), ("web@s2", 2), ("twin", 1)] {
+            cluster.check_own_of(host, disk, round);
+        }
+    };
+    check("b");
+    cluster.order("kill", "d");
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    cluster.order("start", "d");
+    check("c");
+    cluster.wait_until_moved("a", "web", "stripe of 2 columns");
+    assert_verified(load);
+    check("a");
+    let snapshots = cluster.json("b", &["disk", "snapshot", "list", "web"]);
+    let copies: Vec<_> =
+        snapshots.as_array().expect("a list").iter().map(|one| one["copies"].as_u64()).collect();
+    assert_eq!(copies, [Some(2); 2], "{snapshots}");
+    // Nothing of the former layout is left: two columns of two copies, and two of the clone.
+    cluster.wait_for_components(6);
+    for host in ["b", "c", "d"] {
+        check(host);
+    }
+    cluster.json("a", &["disk", "snapshot", "create", "web", "s3"]);
 }
 
 /// A disk that moves from the two hosts with much room onto all of them, and another disk with a copy on each, which fills the small ones.
