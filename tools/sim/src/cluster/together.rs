@@ -9,7 +9,7 @@ use super::plan::MS;
 use super::register::at_one_moment;
 use super::world::{Event, World};
 use base::{DiskId, Random};
-use replication::{Snapshots, Together};
+use replication::{Roster, Snapshots, Together};
 
 /// How long the coordinator waits until all owners hold changes back, and then until all have taken it.
 const PATIENCE: [u64; 2] = [1000 * MS, 3000 * MS];
@@ -67,14 +67,16 @@ impl World {
         if !is_possible || !self.moments.random.chance(self.plan.together, 1000 * TURNS) {
             return;
         }
-        let is_ready = |snapshots: &Snapshots| snapshots.asked.is_none() && snapshots.taken.len() < MOST;
+        let has_room = |snapshots: &Snapshots| snapshots.asked.is_none() && snapshots.taken.len() < MOST;
+        // A disk that moves has none taken.
+        let is_ready = |roster: &Roster| has_room(&roster.snapshots) && roster.moving.is_none();
         let records: Vec<_> = self
             .directory
             .disks()
             .into_iter()
             .filter_map(|disk| Some((disk, self.directory.get(disk)?)))
             .collect();
-        let are_ready = records.iter().all(|(_, (_, roster))| is_ready(&roster.snapshots));
+        let are_ready = records.iter().all(|(_, (_, roster))| is_ready(roster));
         if !are_ready || self.is_directory_away() || !self.hosts.iter().all(|host| host.is_converted()) {
             return;
         }
