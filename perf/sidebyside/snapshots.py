@@ -179,7 +179,7 @@ class Unix(http.client.HTTPConnection):
     """A connection to the host's API: programs that are started for each request would take the processors of what is measured."""
 
     def __init__(self, path: Path):
-        super().__init__("host", timeout=60)
+        super().__init__("localhost", timeout=60)
         self.path = path
 
     def connect(self) -> None:
