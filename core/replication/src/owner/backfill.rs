@@ -93,7 +93,7 @@ impl Owner {
             && self.lacks(at, number)
             && !snapshots.numbers.contains(&number)
             && !snapshots.unfit.contains(&number)
-            && self.giver(at, number, 0).is_some()
+            && self.has_givers(at, number)
     }
 
     fn lacks(&self, at: At, number: u32) -> bool {
@@ -110,6 +110,13 @@ impl Owner {
         let layout = self.passed_into(target)?;
         let (place, offset) = layout.on_old_side(usize::from(target.place), u64::from(part) * EXTENT_SIZE)?;
         Some((self.giver_in(place as u16, target, number)?, (offset / EXTENT_SIZE) as u32))
+    }
+
+    /// Whether each part of it is given by somebody. Of what some place of the former layout has lost, nothing is begun: it would keep the others waiting.
+    fn has_givers(&self, target: At, number: u32) -> bool {
+        let has_giver = |place: u16| self.giver_in(place, target, number).is_some();
+        let first = || self.passed_into(target)?.side(Side::New).map(|(first, _)| first as u16);
+        has_giver(target.place) || first().is_some_and(|first| (0..first).all(has_giver))
     }
 
     /// Both layouts of the disk, if all that it has now stands in the one that it moves to, and a component is of that.

@@ -216,6 +216,31 @@ fn without_its_rule_the_record_names_a_late_snapshot_that_is_not_stable() {
     }
 }
 
+/// A component got a snapshot, and its session ends while the record is being told so: the next one finds it there, and the record in memory without it.
+#[test]
+#[cfg(feature = "mutants")]
+fn without_its_rule_a_component_deletes_a_snapshot_that_the_record_names_by_then() {
+    for (removed, found) in [(None, vec![1]), (Some(Rule::DropOnlyUnnamed), Vec::new())] {
+        let mut members = pair();
+        members[1].lacks = crate::Numbers::through(1);
+        let mut bench = Bench::serving(members, removed);
+        bench.takes_late = true;
+        bench.change_snapshots(|snapshots| (snapshots.last, snapshots.taken) = (1, vec![1]));
+        bench.is_slow = true;
+        bench.wait(limits::LOOK_PERIOD);
+        bench.wait(limits::RETRY);
+        let said = bench.asked_for.clone().expect("the record is told");
+        assert!(!said.members[1].lacks.contains(1), "it has the snapshot");
+        bench.step(Input::Link { node: node(2), change: LinkChange::Down });
+        bench.step(Input::Link { node: node(2), change: LinkChange::Up });
+        bench.wait(limits::RETRY);
+        assert_eq!(bench.has(2), found, "{removed:?}");
+        bench.is_slow = false;
+        bench.step(Input::Committed(Committed::Done { version: bench.version }));
+        assert!(!bench.owner.record().1.members[1].lacks.contains(1), "the record names it");
+    }
+}
+
 /// Two disks that are to have a snapshot at one moment, each with an owner.
 struct Two {
     disks: [Bench; 2],
