@@ -74,15 +74,20 @@ impl World {
         self.run_until(self.now + 1000 * MS)
     }
 
-    /// Whether each place of all disks has a component beside each, so that each block has a good copy.
+    /// Whether each place of all disks has a component beside each, and no snapshot is on one of them alone (others may have no room for it), so that each block has a good copy.
     fn has_copies(&self) -> bool {
         self.directory.disks().iter().all(|disk| {
             let Some((_, roster)) = self.directory.get(*disk) else { return false };
             let actives = |place: u16| {
                 let here = roster.members.iter().filter(move |one| one.place == place);
-                here.filter(|one| one.standing == Standing::Active).count()
+                here.filter(|one| one.standing == Standing::Active)
             };
-            (0..roster.place_count() as u16).all(|place| actives(place) > 1)
+            let have =
+                |place: u16, number: u32| actives(place).filter(|one| !one.lacks.contains(number)).count();
+            (0..roster.place_count() as u16).all(|place| {
+                let taken = &roster.snapshots.taken;
+                actives(place).count() > 1 && taken.iter().all(|number| have(place, *number) != 1)
+            })
         })
     }
 
