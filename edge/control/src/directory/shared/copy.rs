@@ -266,6 +266,10 @@ impl Whole {
     }
 
     fn take(&mut self, changes: &Changes) -> Result<(), String> {
+        // Nothing is missing up to the copy's revision: what it lacks there was removed since this was read.
+        if changes.revision < self.revision {
+            return Ok(());
+        }
         let is_ahead = |version: Option<&u64>| version.is_some_and(|version| *version > changes.revision);
         let mut gone: Vec<String> = changes.gone.clone();
         if changes.is_complete {
@@ -279,7 +283,7 @@ impl Whole {
         };
         let news: Vec<Entry> = changes.entries.iter().filter(is_news).cloned().collect();
         let is_first = self.revision == 0;
-        self.revision = self.revision.max(changes.revision);
+        self.revision = changes.revision;
         self.write(news, &gone, is_first)
     }
 

@@ -340,6 +340,8 @@ impl InEtcd {
         let wants_all = self.copy.as_ref().is_some_and(|copy| copy.wants_all());
         let revision = revision.filter(|_| !wants_all);
         let after = self.bound().and_then(|bound| bound.record.revision(revision?));
+        // Before etcd is asked: the copy may take up what comes after the answer before that is looked at.
+        let kept = self.copy.as_ref().and_then(|copy| copy.is_at());
         let news = match self.etcd.watch(after, WATCH_WAIT).await {
             Ok(news) => news,
             Err(error @ Error::Foreign(_)) => {
@@ -348,7 +350,7 @@ impl InEtcd {
             Err(error) => return Err(self.away(&error)),
         };
         if news.is_complete {
-            self.bind(&news)?;
+            self.bind(&news, kept)?;
         }
         let bound = self.bound();
         let bound = bound
@@ -416,23 +418,29 @@ impl InEtcd {
         })
     }
 
-    /// The cluster that all records say they are of; from now on no others count.
-    fn bind(&self, news: &News) -> Result<(), Failure> {
+    /// The cluster that all records say they are of; from now on no others count. `kept`: the generation and revision of the copy
+    /// when they were asked for.
+    fn bind(&self, news: &News, kept: Option<(u64, u64)>) -> Result<(), Failure> {
         let Some(record) = news.records.iter().find(|record| record.key == CLUSTER) else {
             return Err(Failure::refused(format!("{} holds no cluster", self.place))
                 .hint("make one with `drystone cluster init --config FILE`, or correct [cluster.etcd]"));
         };
         let read = self.read_cluster(record)?;
-        if let Some(copy) = &self.copy {
-            self.check_later(copy, &read, news.revision)?;
+        if let (Some(copy), Some(kept)) = (&self.copy, kept) {
+            self.check_later(copy, kept, &read, news.revision)?;
         }
         self.bind_to(record.clone(), read);
         Ok(())
     }
 
     /// Refuses a directory that has lost what this host's copy has, and keeps a copy of another cluster from being replaced.
-    fn check_later(&self, copy: &Copied, found: &ClusterRecord, revision: u64) -> Result<(), Failure> {
-        let Some((generation, kept)) = copy.is_at() else { return Ok(()) };
+    fn check_later(
+        &self,
+        copy: &Copied,
+        (generation, kept): (u64, u64),
+        found: &ClusterRecord,
+        revision: u64,
+    ) -> Result<(), Failure> {
         let bond = copy.bond();
         let ours = bond.and_then(|bond| serde_json::from_slice::<ClusterRecord>(&bond).ok());
         if let Some(ours) = ours.filter(|ours| ours.id != found.id) {

@@ -148,6 +148,42 @@ async fn a_watch_goes_on_where_it_was() {
     }
 }
 
+/// Whoever read everything while the watch took up a change was told that etcd had lost changes: its answer was of a moment before.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_everything_beside_a_watch_is_not_told_that_changes_were_lost() {
+    let places = places().await;
+    let copied = Arc::new(Copied::open(&places.folder.path().join("copy.redb")));
+    let options = places.etcd.options("/d/");
+    let shared = Shared::in_etcd(&options, Some(Arc::clone(&copied))).expect("no file is read");
+    let mut revision = shared.watch(None).await.expect("it answers").revision;
+    let (end, until) = (tokio::sync::watch::channel(false), Duration::from_secs(1));
+    let readers: Vec<_> = (0..4)
+        .map(|_| {
+            let (shared, end) = (shared.clone(), end.1.clone());
+            tokio::spawn(async move {
+                while !*end.borrow() {
+                    shared.watch(None).await.expect("nothing was lost");
+                }
+            })
+        })
+        .collect();
+    let began = std::time::Instant::now();
+    let mut version = 0;
+    while began.elapsed() < until {
+        version = done(&shared, vec![set("a", version, 1)]).await;
+        revision = shared.watch(Some(revision)).await.expect("it answers").revision;
+        done(&shared, vec![remove("a", version)]).await;
+        revision = shared.watch(Some(revision)).await.expect("it answers").revision;
+        version = 0;
+    }
+    end.0.send(true).expect("they listen");
+    for reader in readers {
+        reader.await.expect("nothing was lost");
+    }
+    let kept = copied.contents(false).expect("there is one");
+    assert!(kept.entries.iter().all(|entry| entry.key != "a"), "{kept:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_beats_is_heard_by_all() {
     let places = places().await;

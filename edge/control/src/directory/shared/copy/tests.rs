@@ -57,6 +57,21 @@ fn what_was_told_is_in_the_file_and_what_was_learned_ahead_is_not_undone_by_the_
     check(&copied, &path, 10, &[("hosts/1", 3)]);
 }
 
+/// Whoever reads everything may hear of it later than the watch of what was removed since.
+#[test]
+fn what_was_read_before_a_removal_does_not_bring_it_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("copy.redb");
+    let copied = Copied::open(&path);
+    let first = all(5, &[("disks/1", 2), ("disks/2", 5)]);
+    copied.take(BOND_OF_TESTS, &first).expect("not sealed");
+    copied.take(BOND_OF_TESTS, &changes(6, &[], &["disks/2"])).expect("not sealed");
+    copied.take(BOND_OF_TESTS, &first).expect("not sealed");
+    check(&copied, &path, 6, &[("disks/1", 2)]);
+    copied.take(BOND_OF_TESTS, &changes(5, &[("disks/2", 5)], &["disks/1"])).expect("not sealed");
+    check(&copied, &path, 6, &[("disks/1", 2)]);
+}
+
 #[test]
 fn records_of_known_hosts_wait_for_the_next_change_that_matters() {
     let folder = tempfile::tempdir().expect("a folder");
