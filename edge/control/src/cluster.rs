@@ -309,6 +309,7 @@ impl Cluster {
             silent_members: Mutex::default(),
             told_members: Mutex::default(),
             member: Mutex::new(found.member),
+            is_untold: AtomicBool::new(false),
             away: Mutex::new(found.away),
             has_left: AtomicBool::new(false),
             certificates_came: watch::Sender::new(is_certified),

@@ -15,6 +15,7 @@ use failure::{Code, Failure};
 use placement::Policy;
 use replication::Origin;
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tokio::sync::oneshot;
 
@@ -296,6 +297,8 @@ impl Cluster {
     /// Reads all records now, so that who asks next sees what was just changed.
     pub(super) async fn catch_up(&self) -> Result<(), Failure> {
         self.take(self.directory().watch(None).await?);
+        // The watch will name the disks; that hosts came or went is seen only once.
+        self.is_untold.store(true, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ use failure::Failure;
 use replication::owner::{Committed, End, Event};
 use replication::{Ceiling, Roster};
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -52,12 +53,13 @@ impl Cluster {
     }
 
     async fn take_and_tell(&self, changes: Changes) -> Result<(), EngineError> {
+        let is_untold = self.is_untold.swap(false, Ordering::Relaxed);
         let difference = self.take(changes);
         let view = self.view();
-        if difference.believed {
+        if difference.believed || is_untold {
             self.believe(&view.believed);
         }
-        if difference.hosts {
+        if difference.hosts || is_untold {
             self.tell_nodes(&view)?;
         }
         for id in difference.disks {

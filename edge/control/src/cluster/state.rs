@@ -34,6 +34,8 @@ pub struct Cluster {
     pub(super) engine: EngineHandle,
     pub(super) view: RwLock<Arc<View>>,
     pub(super) revision: watch::Sender<u64>,
+    /// Whether the view has taken in hosts that the engine was not told of.
+    pub(super) is_untold: AtomicBool,
     pub(super) progress: Mutex<Progress>,
     /// Who is there, and what is decided about repairs.
     pub(super) keeper: Mutex<Keeper>,

@@ -124,6 +124,13 @@ impl View {
     /// Takes changes in.
     pub fn take(&mut self, changes: Changes) -> Difference {
         let mut difference = Difference::default();
+        // Everything up to the view's revision is in it already: who reads all records may have the answer before or after the
+        // watch has the same news. Whoever follows the disks has still to be told.
+        if changes.revision < self.revision {
+            let keys = changes.entries.iter().map(|entry| &entry.key).chain(&changes.gone);
+            difference.disks.extend(keys.filter_map(|key| key.strip_prefix(DISKS)?.parse::<DiskId>().ok()));
+            return difference;
+        }
         if changes.is_complete {
             let keys: BTreeSet<&str> = changes.entries.iter().map(|entry| entry.key.as_str()).collect();
             let named = |key: String| keys.contains(key.as_str());
@@ -381,6 +388,23 @@ mod tests {
         view.take(changes(false, vec![later], &[]));
         view.take(changes(true, vec![host(1, 4, 6)], &[]));
         assert!(told(&view).is_empty());
+    }
+
+    #[test]
+    fn what_was_read_before_the_view_changes_nothing_in_it_and_its_disks_are_told_all_the_same() {
+        let mut view = View::default();
+        let at = |revision, changes| Changes { revision, ..changes };
+        view.take(at(5, changes(true, vec![host(1, 1, 5)], &[])));
+        view.take(at(7, changes(false, vec![host(2, 7, 8)], &[])));
+        let disk = entry(&ClusterDisk::key(DiskId(3)), 6, json!({}));
+        let earlier = at(6, changes(true, vec![host(1, 1, 5), disk], &[&ClusterDisk::key(DiskId(4))]));
+        let difference = view.take(earlier);
+        assert_eq!(
+            difference,
+            Difference { disks: BTreeSet::from([DiskId(3), DiskId(4)]), ..Difference::default() }
+        );
+        assert!(view.host(HostId(2)).is_some() && view.revision == 7, "{}", view.revision);
+        assert!(view.record_levels().unreadable.is_empty());
     }
 
     #[test]
