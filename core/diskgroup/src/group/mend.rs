@@ -10,9 +10,10 @@ use crate::format::map::{DeltaGroup, Entry};
 use crate::format::page::Descriptor;
 use crate::io::{Backfill, ComponentKey, DamagedBlock, GroupError};
 use crate::limits;
+use crate::lineage::Snapshot;
 use crate::rules::Rule;
 use crate::table::Content;
-use base::DiskId;
+use base::{ComponentId, DiskId};
 
 impl Group {
     /// The disks of components with damage that [`Group::take_damage`] would tell of.
@@ -46,7 +47,7 @@ impl Group {
 
     /// Scrubbing comes to a page of a mapped part: blocks of which nobody knows where they stand can be mended, too.
     pub(super) fn tell_lost_blocks(&mut self, index: u8, page: u32) {
-        let member = &mut self.members[index];
+        let member = &self.members[index];
         let (Some((component, part)), Some(content)) = (member.table.name_of(page), member.table.peek(page))
         else {
             return;
@@ -67,13 +68,40 @@ impl Group {
             }
             Content::Descriptors(_) | Content::Snapshots(_) | Content::Empty => return,
         };
-        for (snapshot, block, _) in named.into_iter().filter(|(.., entry)| entry.is_lost()) {
+        let lost = named.into_iter().filter(|(.., entry)| entry.is_lost());
+        let lost: Vec<(u32, u8)> = lost
+            .map(|(holder, block, entry)| (self.seer((component, part), block, (holder, entry.born)), block))
+            .collect();
+        let member = &mut self.members[index];
+        for (snapshot, block) in lost {
             if member.damaged_untold.len() < limits::DAMAGED_BLOCKS_NAMED_MAX {
                 member
                     .damaged_untold
                     .insert((component, DamagedBlock { part, block: block.into(), snapshot }));
             }
         }
+    }
+
+    /// Whoever sees what a page of a part names for the live disk (0) or for a snapshot: the live disk, or else the newest snapshot for which the log has nothing newer. If nobody does
+    /// before what is in the log is at rest, whom it is named for.
+    pub(super) fn seer(
+        &self,
+        (component, part): (ComponentId, u32),
+        block: u8,
+        (holder, born): (u32, u32),
+    ) -> u32 {
+        let Some(key) = self.components.key_of(component) else { return holder };
+        let dirty = self.index.of(key, part);
+        if holder == 0 && dirty.is_none_or(|dirty| dirty.find(block).is_none()) {
+            return 0;
+        }
+        let sees = |one: &&Snapshot| {
+            let may_see = (holder == 0 || one.number <= holder) && (born < one.number || one.is_late);
+            let has_newer = dirty.is_some_and(|dirty| dirty.find_before(block, one.number).is_some());
+            may_see && !has_newer && !one.is_deleting
+        };
+        let snapshots = self.components[key].lineage.snapshots();
+        snapshots.iter().rev().find(sees).map_or(holder, |one| one.number)
     }
 
     /// Has what is named by the entries of damaged blocks stand in other frames.

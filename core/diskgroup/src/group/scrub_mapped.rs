@@ -157,7 +157,9 @@ impl Group {
         }
         self.scrub.note_read(buffer.len() as u64);
         self.scrub.note_damaged(bad.len() as u64);
-        for NamedFrame { snapshot, block, .. } in bad {
+        for NamedFrame { snapshot, block, entry } in bad {
+            // The live disk may have something newer in the log.
+            let snapshot = self.seer((component, part), block, (snapshot, entry.born));
             self.note_damage(index, (component, part, u16::from(block)), snapshot, out);
         }
         self.scrub_frames(page, left, false, out);

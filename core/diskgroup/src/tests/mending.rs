@@ -110,6 +110,21 @@ fn a_part_in_an_extent_of_its_own_is_mended_too() {
     assert_eq!(stage.read(0, 3, 1), Ok(vec![0xa0, 0xa1, 0]));
 }
 
+/// It was told as damage of the live disk, whose block is whole, and nothing was mended: only once the block was at rest did the next round find whose it is.
+#[test]
+fn what_the_log_has_newer_for_the_live_disk_is_told_for_the_snapshot_that_sees_it() {
+    let mut stage = shared();
+    stage.write(0, 1, 0xc0);
+    stage.snapshot(3);
+    stage.damage(0xa0);
+    stage.scrub();
+    assert_eq!(stage.told(), [(0, 2)]);
+    assert_eq!(stage.mend(2, 0, 0xa0), Ok(()));
+    for (snapshot, value) in [(0, 0xc0), (1, 0xa0), (2, 0xa0), (3, 0xc0)] {
+        assert_eq!(stage.read(0, 1, snapshot), Ok(vec![value]));
+    }
+}
+
 /// The live disk's block is damaged in the log, and destaged as lost: the snapshot that is taken sees it so, and gets what another component has.
 #[test]
 fn a_block_whose_checksum_is_lost_is_mended_for_a_snapshot() {
