@@ -164,6 +164,12 @@ pub const READ_TIME_FRESH: Duration = Duration::from_secs(1);
 /// A read that ends so long after the one before counts as much as all before it.
 pub const READ_TIME_SPARSE: Duration = Duration::from_millis(40);
 
+/// How long parity may take before a snapshot to count what is held. It is all in the log, which gives way to it.
+pub const SNAPSHOT_FOLD_MAX: Duration = Duration::from_secs(60);
+
+/// How often members of rows may refuse a snapshot in a row that holds what its owner did not know of.
+pub const SNAPSHOT_REFUSALS: u32 = 8;
+
 /// How long changes wait at most for the first attempt to take a snapshot: several times what a loaded disk takes for a write.
 pub const SNAPSHOT_HOLD: Duration = Duration::from_millis(100);
 

@@ -119,7 +119,7 @@ impl DiskRecord {
     }
 }
 
-fn has_parity(layout: &Layout) -> bool {
+pub(super) fn has_parity(layout: &Layout) -> bool {
     (0..layout.place_count()).any(|place| layout.place_code(place).is_some())
 }
 

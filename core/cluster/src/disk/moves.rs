@@ -3,6 +3,7 @@
 //! A move begins as a growth does: the components of the new layout are made, then the layout has two sides. The owner takes the boundary
 //! on from there. Once it has reached its end, the side that nothing counts on is dropped.
 
+use super::clones::has_parity;
 use super::parts::{Growth, MovePlan, MoveRoom, Moving, NoSnapshot, Snapshot};
 use super::{DiskRecord, Nodes, Objection, Transition, node_of};
 use crate::words::snapshots;
@@ -94,16 +95,16 @@ impl DiskRecord {
         self.plan_room(&plan.layout, devices, used_bytes)
     }
 
-    /// Refuses a move of a disk with snapshots into rows with parity, which have none, and of one that is about to have one.
+    /// Refuses a move of a disk with snapshots into rows with parity or out of them, and of one that is about to have one.
     fn expect_snapshots_can_move(&self, policy: &Policy) -> Result<(), Objection> {
         if self.roster.snapshots.asked.is_some() {
             let asked = self.snapshots.last_asked.clone().unwrap_or_default();
             return Err(Objection::Snapshot(NoSnapshot::Asked(asked)));
         }
         self.expect_not_rolling_back()?;
-        match policy.method {
-            Method::Mirror => Ok(()),
-            Method::Parity => self.expect_no_snapshots("cannot be moved into rows with parity"),
+        match [self.policy.method, policy.method].contains(&Method::Parity) || has_parity(&self.layout) {
+            false => Ok(()),
+            true => self.expect_no_snapshots("cannot be moved into rows with parity or out of them"),
         }
     }
 

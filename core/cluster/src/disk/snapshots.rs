@@ -146,9 +146,6 @@ impl DiskRecord {
         if self.snapshots.taken.len() >= SNAPSHOTS_MAX {
             return Err(Objection::Snapshot(NoSnapshot::TooMany));
         }
-        if (0..self.layout.place_count()).any(|place| self.layout.place_code(place).is_some()) {
-            return Err(Objection::Snapshot(NoSnapshot::Parity));
-        }
         if self.growth.as_ref().is_some_and(|growth| growth.layout.boundary().is_some()) {
             return Err(Objection::Moving);
         }

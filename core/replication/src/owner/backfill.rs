@@ -6,9 +6,13 @@
 use super::Owner;
 use super::asked::{self, Asked, Unanswered};
 use super::backfilling::{BackfillStep, Backfilling, Filling, Stage, Survey, Surveys};
+use super::calming::Calm;
 use super::data::Data;
+use super::found::Found;
+use super::gather::{Gather, GatherFailure, GatherFor};
 use super::interface::{Event, Output, Phase};
 use super::member::{At, Member};
+use super::member_set::MemberSet;
 use super::status::is_beginning;
 use crate::limits;
 use crate::locks::Range;
@@ -37,7 +41,7 @@ impl Owner {
         let now = self.now;
         let Some(one) = &self.snapshots.backfilling else { return };
         match one.stage {
-            Stage::Marking { ask_at: Some(ask_at) } if ask_at <= now => self.mark_late(),
+            Stage::Marking { ask_at: Some(ask_at) } if ask_at <= now => self.mark_once_calm(),
             Stage::Marking { .. } | Stage::Syncing => {}
             Stage::Filling => self.fill(),
             Stage::Recording => self.note_backfilled(),
@@ -47,7 +51,9 @@ impl Owner {
     /// When that is to be called next if nothing happens.
     pub(crate) fn backfill_wakes_at(&self) -> Option<Instant> {
         match &self.snapshots.backfilling {
-            Some(Backfilling { stage: Stage::Marking { ask_at: Some(ask_at) }, .. }) => Some(*ask_at),
+            Some(Backfilling { stage: Stage::Marking { ask_at: Some(ask_at) }, calm, .. }) => {
+                Some(calm.map_or(*ask_at, |calm| calm.since() + self.calm_patience(calm)))
+            }
             Some(one) if one.rests_until > self.now => Some(one.rests_until),
             Some(one) => one.is_asking().then_some(one.heard_at + limits::BACKFILL_PATIENCE),
             None => self.snapshots.backfills_rest_until.filter(|until| *until > self.now),
@@ -101,6 +107,49 @@ impl Owner {
         recorded.is_none_or(|one| one.lacks.contains(number))
     }
 
+    /// The component is asked; a member of rows once nothing is held, and no change under way.
+    fn mark_once_calm(&mut self) {
+        let Some(one) = &self.snapshots.backfilling else { return };
+        if self.places[usize::from(one.at.place)].code.is_none() {
+            return self.mark_late();
+        }
+        let now = self.now;
+        let mut calm = one.calm.unwrap_or(Calm::Folding { since: now });
+        if matches!(calm, Calm::Folding { .. }) && self.is_folded() {
+            calm = Calm::Draining { since: now };
+        }
+        let is_calm = matches!(calm, Calm::Draining { .. }) && self.is_drained() && self.is_folded();
+        if !is_calm && calm.since() + self.calm_patience(calm) <= now {
+            return self.end_backfill(limits::RETRY);
+        }
+        if let Some(one) = &mut self.snapshots.backfilling {
+            one.calm = Some(if is_calm { Calm::Still { since: now } } else { calm });
+        }
+        if is_calm {
+            self.mark_late();
+        }
+    }
+
+    /// Whether changes wait so that a member of rows can be told of a snapshot that it lacks.
+    pub(crate) fn holds_for_late_mark(&self) -> bool {
+        self.snapshots.backfilling.as_ref().and_then(|one| one.calm).is_some_and(Calm::holds)
+    }
+
+    fn calm_patience(&self, calm: Calm) -> Duration {
+        if calm.holds() { self.hold_max() } else { limits::SNAPSHOT_FOLD_MAX }
+    }
+
+    /// Changes do not wait any more for the sake of a member that lacks a snapshot.
+    fn end_calm(&mut self) {
+        let held = self.holds_for_late_mark();
+        if let Some(one) = &mut self.snapshots.backfilling {
+            one.calm = None;
+        }
+        if held {
+            self.go_on_with_changes();
+        }
+    }
+
     /// A component that has the snapshot, and may give it to another one, and where a part of that stands in it. If the disk has just moved into another layout, that is one
     /// of the former layout: it has the snapshots until all of the other one do.
     fn giver(&self, target: At, number: u32, part: u32) -> Option<(At, u32)> {
@@ -114,9 +163,24 @@ impl Owner {
 
     /// Whether each part of it is given by somebody. Of what some place of the former layout has lost, nothing is begun: it would keep the others waiting.
     fn has_givers(&self, target: At, number: u32) -> bool {
+        if self.places[usize::from(target.place)].code.is_some() {
+            return self.givers_of_rows(target, number).is_some();
+        }
         let has_giver = |place: u16| self.giver_in(place, target, number).is_some();
         let first = || self.passed_into(target)?.side(Side::New).map(|(first, _)| first as u16);
         has_giver(target.place) || first().is_some_and(|first| (0..first).all(has_giver))
+    }
+
+    /// The other members of rows that have the snapshot, if they are enough to tell what one sees that lacks it.
+    fn givers_of_rows(&self, target: At, number: u32) -> Option<Vec<At>> {
+        let state = &self.places[usize::from(target.place)];
+        let is_fit = |(member, one): &(u8, &Member)| {
+            let at = At { place: target.place, member: *member };
+            at != target && one.is_open() && one.wish.is_none() && !self.lacks(at, number)
+        };
+        let fit = || state.active().filter(is_fit);
+        let ats = || fit().map(|(member, _)| At { place: target.place, member }).collect();
+        state.is_enough(fit()).then(ats)
     }
 
     /// Both layouts of the disk, if all that it has now stands in the one that it moves to, and a component is of that.
@@ -139,7 +203,8 @@ impl Owner {
     }
 
     /// What has come of it so far is left to be deleted; it is tried again after a while.
-    fn end_backfill(&mut self, rest: Duration) {
+    pub(crate) fn end_backfill(&mut self, rest: Duration) {
+        self.end_calm();
         let Some(one) = self.snapshots.backfilling.take() else { return };
         self.snapshots.backfills_rest_until = Some(self.now + rest);
         let member = self.member_mut(one.at);
@@ -202,9 +267,11 @@ impl Owner {
     fn survey(&mut self) {
         let Some(one) = &self.snapshots.backfilling else { return };
         let (at, number, from) = (one.at, one.number, one.next_part);
+        let of_rows = self.places[usize::from(at.place)].code.is_some();
         let Some(givers) = self.givers(at, number, from) else { return self.end_backfill(limits::RETRY) };
         let of = self.survey_of(at, givers.iter().map(|((giver, _), _)| *giver), number);
-        let count: u32 = givers.iter().map(|(_, count)| count).sum();
+        let counts = givers.iter().map(|(_, count)| *count);
+        let count: u32 = if of_rows { counts.max().unwrap_or_default() } else { counts.sum() };
         let (asks_target, epoch) = (self.holds(Rule::SurveyBoth), self.epoch);
         let Some(one) = &mut self.snapshots.backfilling else { return };
         if givers.is_empty() {
@@ -213,7 +280,7 @@ impl Owner {
         }
         let of_givers = givers.iter().map(|(_, parts)| Survey { parts: *parts, runs: None }).collect();
         let nothing = || vec![StatusRun { len: u64::from(count) * EXTENT_SIZE, is_set: false }];
-        one.surveys = Some(Surveys { from, of_givers, of_target: (!asks_target).then(nothing) });
+        one.surveys = Some(Surveys { from, of_rows, of_givers, of_target: (!asks_target).then(nothing) });
         let of_givers = (0u16..).zip(givers).map(|(index, (giver, count))| (Some(index), giver, count));
         let of_target = asks_target.then_some((None, (at, from), count));
         for (giver, (asked, part), count) in of_givers.chain(of_target) {
@@ -227,6 +294,11 @@ impl Owner {
     /// now; no runs beyond the end of the disk, which another layout does not have.
     fn givers(&self, at: At, number: u32, from: u32) -> Option<Vec<((At, u32), u32)>> {
         let end = from + (PARTS_MAX - from).min(ALLOCATION_PARTS_MAX as u32);
+        if self.places[usize::from(at.place)].code.is_some() {
+            // What changes of one member changes of another one, too: parity with data, and data with parity.
+            let givers = self.givers_of_rows(at, number)?;
+            return Some(givers.into_iter().map(|giver| ((giver, from), end - from)).collect());
+        }
         if let Some(giver) = self.giver_in(at.place, at, number) {
             return Some(vec![((giver, from), end - from)]);
         }
@@ -268,12 +340,51 @@ impl Owner {
         let Some(one) = &mut self.snapshots.backfilling else { return };
         let (at, number) = (one.at, one.number);
         let Some(count) = one.filling(part, block).map(|filling| filling.range.count) else { return };
+        if self.places[usize::from(at.place)].code.is_some() {
+            return self.compare_rows(Range { part, block, count });
+        }
         let Some(giver) = self.giver(at, number, part) else { return self.end_backfill(limits::RETRY) };
         let epoch = self.epoch;
         for ((asked, there), of_target) in [(giver, false), ((at, part), true)] {
             let component = self.member(asked).component;
             let request = Request::View { component, epoch, snapshot: number, part: there, block, count };
             self.ask_for_backfill(asked, BackfillStep::View { part, block, of_target }, request);
+        }
+    }
+
+    /// Reads a range of a member of rows, and puts together what it should be.
+    fn compare_rows(&mut self, range: Range) {
+        let Some(one) = &self.snapshots.backfilling else { return };
+        let (at, number, attempt, epoch) = (one.at, one.number, one.attempt, self.epoch);
+        let Range { part, block, count } = range;
+        let (component, position) = (self.member(at).component, self.member(at).position);
+        let request = Request::View { component, epoch, snapshot: number, part, block, count };
+        self.ask_for_backfill(at, BackfillStep::View { part, block, of_target: true }, request);
+        let except = self.lacking(at.place, number).iter().chain([at.member]).collect();
+        let wanted_by = GatherFor::Backfill { attempt, part, block };
+        let gather = Gather::new(at.place, range, MemberSet::of(position), except, wanted_by);
+        self.gather(gather.seen_by(number));
+    }
+
+    /// What a member of rows should see of a range is known, or cannot be.
+    pub(crate) fn backfill_gathered(
+        &mut self,
+        attempt: u32,
+        (part, block): (u32, u16),
+        result: Result<Found, GatherFailure>,
+    ) {
+        let now = self.now;
+        let Some(one) = self.snapshots.backfilling.as_mut().filter(|one| one.attempt == attempt) else {
+            return;
+        };
+        one.heard_at = now;
+        let at = one.at;
+        let position = self.member(at).position;
+        match result {
+            Ok(mut found) => self.viewed((part, block), false, found.take(position)),
+            // Its members tell of it, too, and once it is mended this is tried again.
+            Err(GatherFailure::Damaged) => self.give_backfill_up(),
+            Err(GatherFailure::Unreachable | GatherFailure::Memory) => self.end_backfill(limits::RETRY),
         }
     }
 
@@ -288,6 +399,9 @@ impl Owner {
             return;
         };
         one.heard_at = now;
+        if step == BackfillStep::Mark {
+            self.end_calm();
+        }
         let failed = match step {
             BackfillStep::Mark => asked::done(answer).map(|_| self.marked_late()).err(),
             BackfillStep::Survey { giver } => {
@@ -321,6 +435,10 @@ impl Owner {
             (Unanswered::Refused(Refusal::Busy | Refusal::SnapshotRefused), BackfillStep::Mark) => {
                 if let Some(one) = &mut self.snapshots.backfilling {
                     one.stage = Stage::Marking { ask_at: Some(now + limits::RETRY) };
+                    let place = one.at.place;
+                    if self.places[usize::from(place)].code.is_some() {
+                        self.ask_held_of_all(place);
+                    }
                 }
             }
             (Unanswered::Refused(Refusal::NoSpace | Refusal::DeviceLost | Refusal::NoComponent), _) => {

@@ -1,5 +1,6 @@
 //! A snapshot that a component lacks, while it gets that from another one: what is known, and how far that is (docs/design/0051).
 
+use super::calming::Calm;
 use super::data::Data;
 use super::member::At;
 use crate::limits;
@@ -53,11 +54,12 @@ pub(crate) struct Survey {
     pub(crate) runs: Option<Vec<StatusRun>>,
 }
 
-/// What is told of some parts by the component that lacks the snapshot, and by those that have it, one after the other. There are several
-/// of these only where the disk has come from another layout.
+/// What is told of some parts by the component that lacks the snapshot, and by those that have it. There are several of these where the disk has come
+/// from another layout, one after the other, and of rows, of which all tell of the same parts.
 #[derive(Debug)]
 pub(crate) struct Surveys {
     pub(crate) from: u32,
+    pub(crate) of_rows: bool,
     pub(crate) of_givers: Vec<Survey>,
     pub(crate) of_target: Option<Vec<StatusRun>>,
 }
@@ -66,6 +68,12 @@ impl Surveys {
     /// Blocks of which those that give have told, from the first part on, and those of them that are set. None while one is still to tell.
     fn told_by_givers(&self) -> Option<(u64, Vec<(u64, u64)>)> {
         let (mut end, mut set) = (0, Vec::new());
+        if self.of_rows {
+            let told = || self.of_givers.iter().map(|survey| survey.runs.as_ref());
+            let runs: Vec<&Vec<StatusRun>> = told().collect::<Option<_>>()?;
+            let end = runs.iter().map(|runs| blocks_in(runs)).min().unwrap_or_default();
+            return Some((end, runs.into_iter().flat_map(|runs| set_blocks(runs)).collect()));
+        }
         let mut is_whole = true;
         for survey in &self.of_givers {
             let runs = survey.runs.as_ref()?;
@@ -105,6 +113,8 @@ pub(crate) struct Backfilling {
     pub(crate) heard_at: Instant,
     pub(crate) copied_bytes: u64,
     pub(crate) stage: Stage,
+    /// Of a member of rows that is to be told of the snapshot: how far these are on the way to rest.
+    pub(crate) calm: Option<Calm>,
     /// The first part of which nobody was asked yet.
     pub(crate) next_part: u32,
     pub(crate) surveys: Option<Surveys>,
@@ -132,6 +142,7 @@ impl Backfilling {
             heard_at: now,
             copied_bytes: 0,
             stage: Stage::Marking { ask_at: Some(now) },
+            calm: None,
             next_part: 0,
             surveys: None,
             again: 0,
@@ -248,6 +259,8 @@ impl Filling {
         for (at, (source, target)) in (0u16..).zip(blocks_of(of_source).zip(blocks_of(of_target))) {
             let is_same = match (&source, &target) {
                 (None, None) => true,
+                // What was put together from others does not tell what was never written.
+                (Some((one, _)), None) => one.iter().all(|byte| *byte == 0),
                 (Some((one, _)), Some((other, _))) => **one == **other,
                 _ => false,
             };
@@ -320,7 +333,7 @@ mod tests {
         let of_source = runs(&[(250, false), (10, true), (508, false)]);
         let of_target = runs(&[(200, false), (52, true), (4, false), (2, true), (254, false)]);
         let of_givers = vec![Survey { parts: 3, runs: of_source }];
-        one.surveys = Some(Surveys { from: 3, of_givers, of_target: None });
+        one.surveys = Some(Surveys { from: 3, of_rows: false, of_givers, of_target: None });
         assert!(!one.take_surveys(), "the other one is still to tell");
         one.surveys.as_mut().expect("it is there").of_target = of_target;
         assert!(one.take_surveys());

@@ -131,6 +131,7 @@ impl Owner {
         let has_room = state.held.full_until.is_none_or(|until| until <= self.now)
             && state.held.blocks() < limits::HELD_BLOCKS_MAX;
         if !has_room
+            || self.folds_for_snapshot()
             || self.phase != Phase::Serving
             || !state.known().all(is_well)
             || self.settings.fold_after.is_none()
@@ -433,12 +434,13 @@ impl Owner {
     fn fold_is_due(&mut self, place: u16) -> bool {
         let (now, is_releasing) = (self.now, self.phase == Phase::Releasing);
         let fold_after = self.settings.fold_after.unwrap_or_default();
-        let can_fold = self.can_fold(place);
+        let (can_fold, for_snapshot) = (self.can_fold(place), self.folds_for_snapshot());
         let state = &mut self.places[usize::from(place)];
         let Some(oldest) = state.held.oldest() else { return false };
         let is_whole = state.known().all(|one| one.is_active() && one.is_open() && one.wish.is_none());
         let is_due = !is_whole
             || is_releasing
+            || for_snapshot
             || oldest + fold_after <= now
             || state.held.blocks() >= limits::HELD_BLOCKS_MAX / 2
             || state.held.full_until.is_some_and(|until| until > now);

@@ -16,6 +16,16 @@ pub(crate) enum GatherFor {
     Change(Key<ChangeWork>),
     Read(Key<ReadWork>),
     Copy(Key<CopyWork>),
+    /// A damaged block that is mended.
+    Mend {
+        attempt: u32,
+    },
+    /// A member that is given a snapshot: what that sees of the range that begins there.
+    Backfill {
+        attempt: u32,
+        part: u32,
+        block: u16,
+    },
     /// A change that is rolled forward.
     Roll {
         at: At,
@@ -40,6 +50,8 @@ pub(crate) enum GatherFailure {
 pub(crate) struct Gather {
     pub(crate) place: u16,
     pub(crate) range: Range,
+    /// What is read: that view, or what is there now (0).
+    pub(crate) snapshot: u32,
     /// The positions that are wanted.
     pub(crate) wanted: MemberSet,
     /// Members that are not asked, or cannot give what they were asked for.
@@ -59,7 +71,22 @@ impl Gather {
         wanted_by: GatherFor,
     ) -> Gather {
         let found = Found::nothing(range);
-        Gather { place, range, wanted, except, is_damaged: false, found, outstanding: 0, wanted_by }
+        Gather {
+            place,
+            range,
+            snapshot: 0,
+            wanted,
+            except,
+            is_damaged: false,
+            found,
+            outstanding: 0,
+            wanted_by,
+        }
+    }
+
+    /// The same as a snapshot sees it.
+    pub(crate) fn seen_by(self, snapshot: u32) -> Gather {
+        Gather { snapshot, ..self }
     }
 
     /// Whether it remembers something of a member.

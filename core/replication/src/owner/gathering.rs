@@ -50,12 +50,15 @@ impl Owner {
             return self.end_gather(key, Err(why));
         };
         self.gathers[key as usize].outstanding = asked.len() as u8;
-        let Gather { place, range, .. } = self.gathers[key as usize];
+        let Gather { place, range, snapshot, .. } = self.gathers[key as usize];
         let Range { part, block, count } = range;
         for (_, member) in asked {
             let at = At { place, member };
-            let (node, component) = (self.member(at).node, self.member(at).component);
-            let request = Request::Read { component, epoch: self.epoch, part, block, count, verify: true };
+            let (node, component, epoch) = (self.member(at).node, self.member(at).component, self.epoch);
+            let request = match snapshot {
+                0 => Request::Read { component, epoch, part, block, count, verify: true },
+                snapshot => Request::View { component, epoch, snapshot, part, block, count },
+            };
             self.send(node, Asked::Step(Step::Gather { gather: key, at }), request);
         }
     }
@@ -118,6 +121,10 @@ impl Owner {
             GatherFor::Change(key) => self.change_gathered(key, result),
             GatherFor::Read(key) => self.read_gathered(key, result),
             GatherFor::Copy(key) => self.copy_gathered(key, result),
+            GatherFor::Mend { attempt } => self.mend_gathered(attempt, result),
+            GatherFor::Backfill { attempt, part, block } => {
+                self.backfill_gathered(attempt, (part, block), result);
+            }
             GatherFor::Roll { at, attempt, roll } => self.roll_gathered(at, attempt, roll, result),
         }
     }

@@ -8,6 +8,8 @@ use super::Owner;
 use super::asked::{self, Asked, Unanswered};
 use super::copy::{Holes, Purpose};
 use super::data::Data;
+use super::found::Found;
+use super::gather::{Gather, GatherFailure, GatherFor};
 use super::interface::{Event, Output, Phase};
 use super::member::{At, Member};
 use super::member_set::MemberSet;
@@ -139,8 +141,8 @@ impl Owner {
 
     /// The block is damaged: another component is asked for it, the next one if one could not give it.
     fn fetch_to_mend(&mut self) {
-        let Some(Mend { of, tried, .. }) = &self.mending.now else { return };
-        let (Damage { at, block, .. }, tried) = (*of, *tried);
+        let Some(Mend { of, tried, attempt, .. }) = &self.mending.now else { return };
+        let (Damage { at, block, .. }, tried, attempt) = (*of, *tried, *attempt);
         let place = &self.places[usize::from(at.place)];
         let is_alone = self.recording.roster.snapshots.taken.is_empty() || place.code.is_some();
         if is_alone && block.snapshot == 0 {
@@ -150,6 +152,13 @@ impl Owner {
             0 => MemberSet::EMPTY,
             snapshot => self.lacking(at.place, snapshot),
         };
+        if place.code.is_some() {
+            let range = Range { part: block.part, block: block.block, count: 1 };
+            let (wanted, except) =
+                (MemberSet::of(self.member(at).position), tried.iter().chain(lacking.iter()).collect());
+            let gather = Gather::new(at.place, range, wanted, except, GatherFor::Mend { attempt });
+            return self.gather(gather.seen_by(block.snapshot));
+        }
         let may_give =
             |index: u8, one: &Member| one.is_active() && !tried.contains(index) && !lacking.contains(index);
         let Some(giver) = self.copy_source(at.place, block.part, may_give) else {
@@ -159,6 +168,16 @@ impl Owner {
         let giver = At { place: at.place, member: giver };
         let request = read_of(self.member(giver).component, self.epoch, block);
         self.ask_to_mend(giver, MendStep::Fetch, request);
+    }
+
+    /// What a snapshot sees of a damaged block was put together from other members of the row, or cannot be.
+    pub(crate) fn mend_gathered(&mut self, attempt: u32, result: Result<Found, GatherFailure>) {
+        let Some(one) = self.mending.now.as_ref().filter(|one| one.attempt == attempt) else { return };
+        let position = self.member(one.of.at).position;
+        match result {
+            Ok(mut found) => self.put_to_mend(found.take(position)),
+            Err(_) => self.mending.now = None, // It is told again when it is found again.
+        }
     }
 
     fn put_to_mend(&mut self, data: Data) {

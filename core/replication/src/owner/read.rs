@@ -154,7 +154,7 @@ impl Owner {
     }
 
     /// The member of a position of rows, if it can be asked. One that owes an answer for long is not, where the others do without it.
-    fn choose_at(&self, place: u16, position: u8, except: MemberSet) -> Option<u8> {
+    pub(crate) fn choose_at(&self, place: u16, position: u8, except: MemberSet) -> Option<u8> {
         let place = &self.places[usize::from(place)];
         let is_fit = |index: u8, one: &Member| one.is_open() && !except.contains(index);
         let mut fit = place.active().filter(|(index, one)| one.position == position && is_fit(*index, one));

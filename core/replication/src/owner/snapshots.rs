@@ -3,6 +3,7 @@
 
 use super::Owner;
 use super::asked::{Asked, Step, Unanswered};
+use super::gather::{Gather, GatherFor};
 use super::interface::{Event, Failure, Leases, Output, Phase};
 use super::looked::{Around, Seen};
 use super::member::{At, Member};
@@ -23,6 +24,10 @@ use wire::{Refusal, Request};
 impl Owner {
     /// Whether changes do not begin because a snapshot is being taken.
     pub(crate) fn holds_for_snapshot(&self) -> bool {
+        self.holds_for_taking() || self.holds_for_late_mark()
+    }
+
+    fn holds_for_taking(&self) -> bool {
         self.snapshots.taking.as_ref().is_some_and(Taking::holds)
     }
 
@@ -32,8 +37,8 @@ impl Owner {
             return;
         }
         if self.phase != Phase::Serving {
-            if self.phase == Phase::Releasing && self.holds_for_snapshot() {
-                self.give_up_snapshot(NotTaken::Unready);
+            if self.phase == Phase::Releasing {
+                self.let_go_for_release();
             }
             return;
         }
@@ -81,14 +86,29 @@ impl Owner {
         if self.phase != Phase::Serving {
             return None;
         }
-        let taking = self.snapshots.taking.as_ref().filter(|_| self.holds_for_snapshot());
-        let gives_up = taking.map(|taking| taking.since + self.hold_max());
+        let taking = self.snapshots.taking.as_ref().filter(|taking| taking.stage.is_before_marks());
+        let gives_up = taking.map(|taking| taking.since + self.patience(taking));
         let wakes = [self.snapshots.rests_until, gives_up, self.backfill_wakes_at()];
         wakes.into_iter().flatten().min()
     }
 
+    /// Changes that wait for a snapshot go on before the disk is let go of.
+    fn let_go_for_release(&mut self) {
+        if self.snapshots.taking.as_ref().is_some_and(|taking| taking.stage.is_before_marks()) {
+            self.give_up_snapshot(NotTaken::Unready);
+        }
+        if self.snapshots.backfilling.as_ref().is_some_and(|one| one.calm.is_some()) {
+            self.end_backfill(limits::RETRY);
+        }
+    }
+
+    /// How long an attempt may stay as it is.
+    fn patience(&self, taking: &Taking) -> Duration {
+        if taking.holds() { self.hold_max() } else { limits::SNAPSHOT_FOLD_MAX }
+    }
+
     /// How long changes wait for the attempt that is under way: longer each time that it was not enough.
-    fn hold_max(&self) -> Duration {
+    pub(crate) fn hold_max(&self) -> Duration {
         if self.snapshots.taking.as_ref().is_some_and(|taking| taking.is_together) {
             return limits::SNAPSHOT_HOLD_MAX; // There is no other attempt.
         }
@@ -192,8 +212,7 @@ impl Owner {
                 {
                     return; // The record that comes may say something else, and nothing is held back for what cannot be done.
                 }
-                let has_rows = self.places.iter().any(|place| place.code.is_some());
-                if has_rows || self.recording.roster.moving.is_some() {
+                if self.recording.roster.moving.is_some() {
                     self.snapshots.not_taken = Some(NotTaken::Layout);
                     return self.advance_record();
                 }
@@ -203,11 +222,20 @@ impl Owner {
                 self.snapshots.burned = self.snapshots.burned.max(number);
                 let is_together = together.is_some();
                 self.snapshots.taking =
-                    Some(Taking { number, since: self.now, stage: Stage::Draining, is_together });
+                    Some(Taking { number, since: self.now, stage: Stage::Folding, is_together });
                 self.advance_taking();
             }
+            Some((Stage::Folding, since)) => {
+                if self.is_folded() {
+                    let (now, taking) = (self.now, self.snapshots.taking.as_mut().expect("it is under way"));
+                    (taking.stage, taking.since) = (Stage::Draining, now);
+                    self.advance_taking();
+                } else if since + limits::SNAPSHOT_FOLD_MAX <= self.now {
+                    self.give_up_snapshot(NotTaken::Unready);
+                }
+            }
             Some((Stage::Draining, since)) => {
-                let is_drained = self.places.iter().all(|place| place.all_have_through(place.sequence));
+                let is_drained = self.is_drained() && self.is_folded();
                 if is_drained || !self.holds(Rule::DrainBeforeSnapshot) {
                     self.drained();
                 } else if since + self.hold_max() <= self.now {
@@ -223,7 +251,7 @@ impl Owner {
             }
             Some((Stage::Marking { .. }, since)) => {
                 self.advance_marking();
-                if self.holds_for_snapshot() && since + self.hold_max() <= self.now {
+                if self.holds_for_taking() && since + self.hold_max() <= self.now {
                     self.give_up_overdue();
                 }
             }
@@ -273,6 +301,11 @@ impl Owner {
                 self.lost_session(at);
                 self.give_up(is_current);
             }
+            // It may hold what was not known of.
+            Err(Unanswered::Refused(Refusal::SnapshotRefused)) if self.may_be_held(at, is_current) => {
+                self.ask_held_of_all(at.place);
+                self.give_up(is_current);
+            }
             Err(Unanswered::Refused(refusal @ (Refusal::NoSpace | Refusal::SnapshotRefused))) => {
                 if is_current {
                     let is_full = refusal == Refusal::NoSpace;
@@ -291,6 +324,21 @@ impl Owner {
         }
     }
 
+    /// Whether a member of rows refuses a mark because it may hold something, and is worth another attempt.
+    fn may_be_held(&mut self, at: At, is_current: bool) -> bool {
+        let is_worth = is_current && self.snapshots.refused < limits::SNAPSHOT_REFUSALS;
+        let is_so = is_worth && self.places[usize::from(at.place)].code.is_some();
+        self.snapshots.refused += u32::from(is_so);
+        is_so
+    }
+
+    /// Whether those that have taken it are enough to read it from.
+    fn is_enough_marked(&self, marked: &[ComponentId]) -> bool {
+        self.places
+            .iter()
+            .all(|place| place.is_enough(place.active().filter(|(_, one)| marked.contains(&one.component))))
+    }
+
     fn advance_marking(&mut self) {
         let gone: Vec<At> = self.all().into_iter().filter(|at| !self.member(*at).is_active()).collect();
         let now = self.now;
@@ -298,7 +346,14 @@ impl Owner {
         let Stage::Marking { waiting, marked } = &mut taking.stage else { return };
         // The record has one out that was asked: it lacks the snapshot, and the others have it.
         waiting.retain(|at| !gone.contains(at));
-        if waiting.is_empty() {
+        let is_done = waiting.is_empty();
+        let marked_by_all = marked.clone();
+        if is_done && !self.is_enough_marked(&marked_by_all) {
+            return self.give_up_snapshot(NotTaken::Unready);
+        }
+        let Some(taking) = &mut self.snapshots.taking else { return };
+        let Stage::Marking { marked, .. } = &mut taking.stage else { return };
+        if is_done {
             let (marked, held_ns) = (std::mem::take(marked), now.since(taking.since).as_nanos() as u64);
             taking.stage = match taking.is_together {
                 true => Stage::AwaitingOthers { marked, held_ns },
@@ -309,7 +364,7 @@ impl Owner {
     }
 
     fn give_up(&mut self, is_current: bool) {
-        if is_current && self.holds_for_snapshot() {
+        if is_current && self.holds_for_taking() {
             self.give_up_snapshot(NotTaken::Unready);
         }
     }
@@ -338,7 +393,7 @@ impl Owner {
         self.snapshots.rests_until = Some(self.now + rest);
     }
 
-    fn go_on_with_changes(&mut self) {
+    pub(crate) fn go_on_with_changes(&mut self) {
         (0..self.places.len() as u16).for_each(|place| self.begin_changes(place));
     }
 
@@ -435,13 +490,13 @@ impl Owner {
             self.out.push(Output::Event(Event::SnapshotNotTaken { why }));
         }
         let Some(Taking { number, stage, .. }) = &self.snapshots.taking else { return };
-        let (number, is_held) = (*number, self.holds_for_snapshot());
+        let (number, is_held) = (*number, self.holds_for_taking());
         if self.recording.roster.snapshots.has(number) {
             let held_ns = match stage {
                 Stage::Recording { held_ns, .. } | Stage::AwaitingOthers { held_ns, .. } => *held_ns,
-                Stage::Draining | Stage::Holding | Stage::Marking { .. } => 0,
+                Stage::Folding | Stage::Draining | Stage::Holding | Stage::Marking { .. } => 0,
             };
-            (self.snapshots.taking, self.snapshots.overdue) = (None, 0);
+            (self.snapshots.taking, self.snapshots.overdue, self.snapshots.refused) = (None, 0, 0);
             let held = Duration::from_nanos(held_ns);
             self.out.push(Output::Event(Event::SnapshotTaken { number, held }));
         } else if asked != Some(number) && !self.recording.is_open() {
@@ -455,31 +510,52 @@ impl Owner {
 
     /// Asks a component for a part of a view, if that may be done now.
     pub(crate) fn try_view(&mut self, key: Key<ReadWork>, leases: &Leases) -> bool {
-        let ReadWork { place, damaged, snapshot, .. } = self.works.reads[key];
+        let ReadWork { place, damaged, snapshot, position, .. } = self.works.reads[key];
         // Another owner may have taken it that this one does not know of.
         if self.holds(Rule::ReadUnderLeases) && !self.has_leases(place, leases) {
             return false;
         }
         let lacking = self.lacking(place, snapshot);
-        let others = |set: MemberSet| {
-            let mut active = self.places[usize::from(place)].active();
-            active.any(|(index, _)| !set.contains(index))
-        };
-        if !self.has_snapshot(snapshot) || !others(lacking) {
+        let state = &self.places[usize::from(place)];
+        let is_enough_but =
+            |set: MemberSet| state.is_enough(state.active().filter(|(one, _)| !set.contains(*one)));
+        if !self.has_snapshot(snapshot) || !is_enough_but(lacking) {
             self.view_is_gone(key);
             return true;
         }
         let except: MemberSet = damaged.iter().chain(lacking.iter()).collect();
-        if !others(except) {
+        if !is_enough_but(except) {
             self.read_narrower(key, leases);
             return true;
         }
-        let Range { part, block, count } = self.works.reads[key].next();
-        let Some(member) = self.choose(place, part, except) else { return false };
+        let range = self.works.reads[key].next();
+        let Range { part, block, count } = range;
+        let member = match position {
+            None => self.choose(place, part, except),
+            Some(position) => self.choose_at(place, position, except),
+        };
+        let Some(member) = member else {
+            return position.is_some_and(|position| self.gather_view(key, (position, range), except));
+        };
         let at = At { place, member };
         let (node, component, epoch) = (self.member(at).node, self.member(at).component, self.epoch);
         let request = Request::View { component, epoch, snapshot, part, block, count };
         self.send(node, Asked::Step(Step::Read { work: key, at }), request);
+        true
+    }
+
+    /// What a snapshot sees of a member of rows is put together from what it sees of others, if enough can be asked.
+    fn gather_view(&mut self, key: Key<ReadWork>, (position, range): (u8, Range), except: MemberSet) -> bool {
+        let ReadWork { place, damaged, snapshot, .. } = self.works.reads[key];
+        let state = &self.places[usize::from(place)];
+        let is_fit = |(member, one): &(u8, &Member)| one.is_open() && !except.contains(*member);
+        if !state.is_enough(state.active().filter(is_fit)) {
+            return false;
+        }
+        let wanted = MemberSet::of(position);
+        let mut gather = Gather::new(place, range, wanted, except, GatherFor::Read(key)).seen_by(snapshot);
+        gather.is_damaged = !damaged.is_empty();
+        self.gather(gather);
         true
     }
 
@@ -507,7 +583,7 @@ impl Owner {
         let taking = self.snapshots.taking.as_ref().filter(|taking| taking.number == snapshot)?;
         match &taking.stage {
             Stage::Recording { marked, .. } | Stage::AwaitingOthers { marked, .. } => Some(marked),
-            Stage::Draining | Stage::Holding | Stage::Marking { .. } => None,
+            Stage::Folding | Stage::Draining | Stage::Holding | Stage::Marking { .. } => None,
         }
     }
 

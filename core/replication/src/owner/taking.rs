@@ -10,6 +10,8 @@ use base::{ComponentId, Instant};
 /// How far the taking of a snapshot is.
 #[derive(Debug)]
 pub(crate) enum Stage {
+    /// Parity of rows is made to count what is held. Changes go on.
+    Folding,
     /// Changes that are under way end. Later ones wait.
     Draining,
     /// Nothing is under way. Changes wait until the owners of other disks say the same.
@@ -26,6 +28,7 @@ pub(crate) enum Stage {
 #[derive(Debug)]
 pub(crate) struct Taking {
     pub(crate) number: u32,
+    /// When changes began to wait; before that, when it was begun.
     pub(crate) since: Instant,
     pub(crate) stage: Stage,
     /// Whether other disks are to have it at the same moment.
@@ -37,6 +40,16 @@ impl Taking {
     pub(crate) fn holds(&self) -> bool {
         match self.stage {
             Stage::Draining | Stage::Holding | Stage::Marking { .. } => true,
+            Stage::Folding | Stage::Recording { .. } | Stage::AwaitingOthers { .. } => false,
+        }
+    }
+}
+
+impl Stage {
+    /// Whether components are still to be told.
+    pub(crate) fn is_before_marks(&self) -> bool {
+        match self {
+            Stage::Folding | Stage::Draining | Stage::Holding | Stage::Marking { .. } => true,
             Stage::Recording { .. } | Stage::AwaitingOthers { .. } => false,
         }
     }
@@ -59,6 +72,8 @@ pub(crate) struct SnapshotsUnderWay {
     pub(crate) looked: Looked,
     /// Attempts in a row for which changes waited as long as they may.
     pub(crate) overdue: u32,
+    /// Attempts in a row that members of rows refused: they may hold what this owner does not know of.
+    pub(crate) refused: u32,
 }
 
 impl SnapshotsUnderWay {

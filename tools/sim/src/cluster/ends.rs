@@ -5,6 +5,7 @@ use super::guest::Guest;
 use super::plan::MS;
 use super::world::World;
 use base::DiskId;
+use base::request::Piece;
 use base::units::BLOCK_SIZE;
 use layout::{Code, Unit};
 use node::Token;
@@ -163,14 +164,7 @@ impl World {
 
     fn bytes_of(&self, token: u64) -> Option<Vec<u8>> {
         let Answer::Data { pieces, .. } = self.inspected.get(&token)? else { return None };
-        let mut bytes = Vec::new();
-        for piece in pieces {
-            match piece {
-                base::request::Piece::Bytes(buffer) => bytes.extend_from_slice(buffer),
-                base::request::Piece::Hole(len) => bytes.resize(bytes.len() + *len as usize, 0),
-            }
-        }
-        Some(bytes)
+        Some(bytes_of(pieces))
     }
 
     /// Starts all hosts and has the components made, before anything goes wrong.
@@ -212,6 +206,18 @@ impl World {
     }
 }
 
+/// What was read, holes as zeroes.
+pub(crate) fn bytes_of(pieces: &[Piece]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Bytes(buffer) => bytes.extend_from_slice(buffer),
+            Piece::Hole(len) => bytes.resize(bytes.len() + *len as usize, 0),
+        }
+    }
+    bytes
+}
+
 /// The first block in which copies differ, and what each has there.
 fn first_difference(copies: &[Option<Vec<u8>>]) -> String {
     let block = |copy: &Option<Vec<u8>>, index: usize| {
@@ -228,7 +234,7 @@ fn first_difference(copies: &[Option<Vec<u8>>]) -> String {
 
 /// Each unit of each row must be what follows from each sufficient set of the others, as far as they can be read; and members of one
 /// position must have the same.
-fn check_rows(code: Code, part: u32, found: &[(u8, Option<Vec<u8>>)]) -> Result<(), String> {
+pub(crate) fn check_rows(code: Code, part: u32, found: &[(u8, Option<Vec<u8>>)]) -> Result<(), String> {
     let unit_len = layout::rows::UNIT as usize;
     let mut by_position: BTreeMap<u8, &Vec<u8>> = BTreeMap::new();
     for (position, bytes) in found {

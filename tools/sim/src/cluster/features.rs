@@ -80,7 +80,7 @@ pub struct Features {
     pub moving: u64,
     /// Whether some of what guests write are zeroes, and blocks that have their checksum.
     pub zeroes: bool,
-    /// Snapshots that are asked for or deleted, in thousandths of events a second; 0: none. Disks with parity, or that move, have none.
+    /// Snapshots that are asked for or deleted, in thousandths of events a second; 0: none. Disks with parity that move have none.
     pub snapshots: u64,
     /// Whether one of the disks is a clone of the first snapshot of another, where there are any.
     pub clones: bool,

@@ -3,6 +3,7 @@
 //! What a view reads is fixed by who reads it first, and the same for good; and there must be a moment, between the asking and the record's word that it is
 //! taken, at which the disk read so.
 
+use super::ends::{bytes_of, check_rows};
 use super::faults::TURNS;
 use super::plan::MS;
 use super::world::World;
@@ -11,6 +12,7 @@ use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use base::{ComponentId, DiskId};
 use node::Token;
 use replication::{NotTaken, Origin, Roster, Standing};
+use std::collections::{BTreeMap, BTreeSet};
 use wire::Answer;
 
 /// Names of inspections that nothing else has.
@@ -43,11 +45,14 @@ pub(crate) fn changes(before: &Roster, after: &Roster) -> Vec<Change> {
 }
 
 /// Whether a component that counts lacks a snapshot that another one of its place could give it.
-fn lacks_what_others_have(roster: &Roster) -> bool {
+fn lacks_what_others_have(roster: &Roster, needed: usize) -> bool {
     let active = || roster.members.iter().filter(|one| one.standing == Standing::Active);
     active().any(|one| {
         let mut lacked = roster.snapshots.taken.iter().filter(|number| one.lacks.contains(**number));
-        lacked.any(|number| active().any(|other| other.place == one.place && !other.lacks.contains(*number)))
+        lacked.any(|number| {
+            let beside = active().filter(|other| other.place == one.place && !other.lacks.contains(*number));
+            beside.count() >= needed
+        })
     })
 }
 
@@ -170,11 +175,19 @@ impl World {
         // A disk that moves has its snapshots where they were taken.
         let index = self.disks.iter().position(|one| one.id == disk);
         let places = index.map_or(0, |index| self.first_of_other(index)) as u16;
+        let layout = index.map(|index| &self.disks[index].layout);
+        let needed = |place: u16| {
+            let code = layout.and_then(|layout| layout.place_code(usize::from(place)));
+            code.map_or(1, |code| usize::from(code.data()))
+        };
         let lacks_somewhere = |roster: &Roster| {
             roster.snapshots.has(number)
                 && (0..places).any(|place| {
-                    let mut here = roster.members.iter().filter(|one| one.place == place);
-                    !here.any(|one| one.standing == Standing::Active && !one.lacks.contains(number))
+                    let here = roster.members.iter().filter(|one| one.place == place);
+                    let have =
+                        here.filter(|one| one.standing == Standing::Active && !one.lacks.contains(number));
+                    let positions = have.map(|one| one.rows.map_or(0, |rows| rows.position));
+                    positions.collect::<BTreeSet<u8>>().len() < needed(place)
                 })
         };
         !is_known
@@ -195,10 +208,12 @@ impl World {
 
     /// Whether owners have done all that records ask for about snapshots.
     pub(crate) fn are_snapshots_done(&self) -> bool {
+        let needed = self.plan.code.map_or(1, |code| usize::from(code.data()));
         let is_done = |disk: &DiskId| {
             let record = self.directory.get(*disk);
-            record
-                .is_none_or(|(_, roster)| !roster.snapshots.wants_owner() && !lacks_what_others_have(&roster))
+            record.is_none_or(|(_, roster)| {
+                !roster.snapshots.wants_owner() && !lacks_what_others_have(&roster, needed)
+            })
         };
         self.directory.disks().iter().all(is_done)
     }
@@ -304,7 +319,7 @@ impl World {
 
     fn inspect_view(&mut self, guest: usize, roster: &Roster, number: u32) -> Result<(), String> {
         let (disk, layout) = (self.guests[guest].disk, self.disks[guest].layout.clone());
-        let mut asked: Vec<(u64, u16, u32, ComponentId)> = Vec::new();
+        let mut asked: Vec<(u64, Shown)> = Vec::new();
         for member in roster.members.iter().filter(|one| !one.lacks.contains(number)) {
             let place = layout.place(usize::from(member.place));
             let parts = place.map_or(0, |place| place[0].size / EXTENT_SIZE);
@@ -314,17 +329,25 @@ impl World {
                 self.with_node(host, |node, now, out| {
                     node.inspect(now, Token(token), member.component, (part, number), out);
                 });
-                asked.push((token, member.place, part, member.component));
+                let position = member.rows.map(|rows| rows.position);
+                let (place, component) = (member.place, member.component);
+                asked.push((token, Shown { place, part, component, position }));
             }
         }
         self.run_until(self.now + 500 * MS)?;
-        for (token, place, part, component) in asked {
+        let mut rows: BTreeMap<(u16, u32), Vec<(u8, Option<Vec<u8>>)>> = BTreeMap::new();
+        for (token, Shown { place, part, component, position }) in asked {
             let answer = self.inspected.remove(&token);
             let Some(Answer::Data { pieces, .. }) = answer else {
                 return Err(format!(
                     "{component:?} of {disk:?} does not show part {part} of snapshot {number}: {answer:?}"
                 ));
             };
+            if let Some(position) = position {
+                // What it is as a whole was read through the owner.
+                rows.entry((place, part)).or_default().push((position, Some(bytes_of(&pieces))));
+                continue;
+            }
             let mut blocks = Vec::new();
             layout.map(0, self.disks[guest].size, &mut |span| {
                 let first = u64::from(part) * EXTENT_SIZE;
@@ -339,7 +362,11 @@ impl World {
             let told = self.guests[guest].view_read(number, &pieces, &blocks);
             told.map_err(|why| format!("{component:?} of {disk:?}: {why}"))?;
         }
-        Ok(())
+        rows.into_iter().try_for_each(|((place, part), found)| {
+            let code = layout.place_code(usize::from(place)).expect("its members have positions");
+            check_rows(code, part, &found)
+                .map_err(|why| format!("place {place}, part {part} of {disk:?}, snapshot {number}: {why}"))
+        })
     }
 
     /// Components have the snapshots that the record says they have.
@@ -374,4 +401,13 @@ impl World {
 /// A request for some blocks of a view.
 pub(crate) fn request_of(snapshot: u32, first: u64, count: u64) -> Request {
     Request::View { snapshot, offset: first * BLOCK_SIZE, len: (count * BLOCK_SIZE) as u32 }
+}
+
+/// A part of a view, as one component shows it.
+struct Shown {
+    place: u16,
+    part: u32,
+    component: ComponentId,
+    /// Of a member of rows.
+    position: Option<u8>,
 }
