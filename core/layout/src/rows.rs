@@ -75,6 +75,16 @@ impl Code {
         self.row(offset) * self.row_size() + u64::from(data) * UNIT + offset % UNIT
     }
 
+    /// The bytes of each member that are units of the rows which a range of the place's bytes touches.
+    pub fn bytes_of_members(self, range: &Range<u64>) -> Range<u64> {
+        range.start / self.row_size() * UNIT..range.end.div_ceil(self.row_size()) * UNIT
+    }
+
+    /// The byte of the place at which the row begins that a byte of the members is in.
+    pub fn row_start(self, offset: u64) -> u64 {
+        self.row(offset) * self.row_size()
+    }
+
     /// Calls `visit` with the pieces of a range of the place's bytes, in order. Whole rows are one piece if `joins_rows`, as
     /// many as one part of the members and `rows_max` bytes of the place hold; all else goes unit by unit.
     pub fn pieces(self, range: Range<u64>, joins_rows: bool, rows_max: u64, visit: &mut impl FnMut(Piece)) {

@@ -33,15 +33,15 @@ impl Node {
             unreachable!("it asks for states of blocks")
         };
         let layout = &self.disks[disk].spec.layout;
-        if layout.code().is_some() || layout.boundary().is_some() {
-            // Which blocks of rows are allocated is not asked, nor while a disk moves: "allocated" is never wrong.
+        let is_live = of == StatusOf::Disk;
+        if layout.code().is_some() && is_live || layout.boundary().is_some() {
+            // Which blocks of rows are allocated now is not asked, nor while a disk moves: "allocated" is never wrong.
             let runs = vec![StatusRun { len, is_set: true }];
             self.requests[key as usize].stage = Stage::Told(runs);
             return self.end_request(key, out);
         }
         let ownership = &self.disks[disk].ownership;
         let reign = Reign { owner: ownership.owner_number, layout: ownership.spec_version };
-        let is_live = of == StatusOf::Disk;
         let is_ordinary = is_live && self.disks[disk].spec.origin.is_none();
         let known =
             ownership.holes.end_of(from, reign).map(|end| end.min(from + len)).filter(|_| is_ordinary);
@@ -91,7 +91,8 @@ impl Node {
             let mut asked: SmallVec<[Question; 1]> = SmallVec::new();
             let mut most = 0;
             spec.layout.map_places(from, len, &mut |place, bytes| {
-                let parts = parts_of(&bytes);
+                let code = spec.layout.place_code(place);
+                let parts = parts_of(&code.map_or(bytes.clone(), |code| code.bytes_of_members(&bytes)));
                 most = most.max(parts.len());
                 let (part, count) = (parts.start, parts.len() as u16);
                 asked.push(Question { place, part, count, answer: Vec::new() });
@@ -142,7 +143,10 @@ impl Node {
         let Request::Status { of, .. } = state.request else { unreachable!("it asks for states of blocks") };
         let is_live = of == StatusOf::Disk;
         let layout = &self.disks[disk].spec.layout;
-        let unsaid = asked.iter().filter_map(|one| layout.locate(one.place, one.answer_end()));
+        let unsaid = asked.iter().filter_map(|one| {
+            let (code, end) = (layout.place_code(one.place), one.answer_end());
+            layout.locate(one.place, code.map_or(end, |code| code.row_start(end)))
+        });
         let told = unsaid.fold(next, u64::min);
         let next = told.min(from + len);
         let mut runs = Vec::new();
@@ -188,21 +192,30 @@ fn said_alike(asked: &[Question]) -> Option<bool> {
     asked.iter().all(is_so).then_some(first)
 }
 
-/// The answer about a place, read once from front to back: the pieces of a place follow one another.
+/// The answer about a place, read from front to back: the pieces of a place follow one another, but for those of a row, which stand side by side in its
+/// members.
 struct Cut<'a> {
     runs: &'a [StatusRun],
-    /// Where the first of these runs begins in the place.
+    /// Where the first of these runs begins in each component.
     start: u64,
+    /// The runs, and where they begin, as they were at the beginning of the row that was read last.
+    row: (&'a [StatusRun], u64),
 }
 
 impl Cut<'_> {
     fn of(question: &Question) -> Cut<'_> {
-        Cut { runs: &question.answer, start: u64::from(question.part) * EXTENT_SIZE }
+        let (runs, start) = (&question.answer[..], u64::from(question.part) * EXTENT_SIZE);
+        Cut { runs, start, row: (runs, start) }
     }
 
     /// Appends the runs of `len` bytes from `at` on.
     fn give(&mut self, at: u64, len: u64, runs: &mut Vec<StatusRun>) {
         let (mut at, end) = (at, at + len);
+        if at < self.start {
+            (self.runs, self.start) = self.row;
+        } else {
+            self.row = (self.runs, self.start);
+        }
         while at < end {
             let run = self.runs.first().expect("an answer covers what was asked for");
             let run_end = self.start + run.len;

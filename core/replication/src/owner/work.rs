@@ -12,7 +12,7 @@ use super::member_set::MemberSet;
 use super::row_check::RowCheckWork;
 use super::rows::{Sent, layer_of};
 use crate::locks::{LockKey, Range};
-use base::request::{Pieces, StatusOf};
+use base::request::{Pieces, StatusOf, StatusRun};
 use base::{Instant, RequestTag};
 use layout::Target;
 use slab::Slab;
@@ -109,6 +109,12 @@ pub(crate) struct StatusWork {
     pub(crate) place: u16,
     pub(crate) part: u32,
     pub(crate) count: u16,
+    /// Members that are still to answer.
+    pub(crate) outstanding: u8,
+    /// What those told that have answered: of rows, whatever one of them calls set.
+    pub(crate) told: Option<Vec<StatusRun>>,
+    /// Whether it is asked again once all have answered, for one could not.
+    pub(crate) is_again: bool,
 }
 
 /// Something that locks, by its kind.
