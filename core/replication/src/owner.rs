@@ -273,12 +273,13 @@ impl Owner {
             self.advance_opening();
             self.advance_restores();
             self.advance_resyncs();
-            self.advance_folds();
             self.advance_row_checks();
+            // One that begins has all folded, and all numbers told.
+            self.advance_snapshots();
+            self.advance_folds();
             self.advance_marks();
             self.advance_barriers();
             self.advance_settling();
-            self.advance_snapshots();
             self.advance_mending();
             self.advance_record();
             self.advance_release();

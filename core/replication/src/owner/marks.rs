@@ -68,7 +68,8 @@ impl Owner {
         if !matches!(self.phase, Phase::Serving | Phase::Releasing) {
             return;
         }
-        let ends = self.phase == Phase::Releasing || self.recording.to_pass.is_some();
+        let is_letting_go = self.phase == Phase::Releasing || self.recording.to_pass.is_some();
+        let ends = is_letting_go || self.folds_for_snapshot();
         for place in 0..self.places.len() as u16 {
             let state = &self.places[usize::from(place)];
             if state.marks_are_due(self.now) || ends && state.owed_since.is_some() {

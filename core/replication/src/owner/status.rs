@@ -93,10 +93,11 @@ impl Owner {
     fn enough_to_tell(&self, place: u16, lacking: MemberSet) -> SmallVec<[u8; UNITS_MAX]> {
         let state = &self.places[usize::from(place)];
         let fit = || state.active().filter(|(one, member)| !lacking.contains(*one) && member.is_open());
+        let most = state.code.map_or(1, |code| usize::from(code.data()));
         let mut positions = MemberSet::EMPTY;
         let mut asked: SmallVec<[u8; UNITS_MAX]> = SmallVec::new();
         for (one, member) in fit().filter(|_| state.is_enough(fit())) {
-            if !positions.contains(member.position) {
+            if asked.len() < most && !positions.contains(member.position) {
                 positions.insert(member.position);
                 asked.push(one);
             }

@@ -8,6 +8,7 @@ mod no_room;
 mod refusals;
 mod row_checks;
 mod row_restore;
+mod row_snapshots;
 mod snapshots;
 
 use super::member::At;

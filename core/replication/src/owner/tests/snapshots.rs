@@ -5,18 +5,18 @@ use crate::snapshots::{NotTaken, Together};
 
 impl Bench {
     /// Somebody changes what the record says of snapshots.
-    fn change_snapshots(&mut self, change: impl FnOnce(&mut crate::Snapshots)) {
+    pub(super) fn change_snapshots(&mut self, change: impl FnOnce(&mut crate::Snapshots)) {
         let mut roster = self.owner.record().1.clone();
         change(&mut roster.snapshots);
         self.version += 1;
         self.step(Input::Recorded { record: Some((self.version, roster)) });
     }
 
-    fn ask_snapshot(&mut self) {
+    pub(super) fn ask_snapshot(&mut self) {
         self.change_snapshots(|snapshots| assert!(snapshots.ask()));
     }
 
-    fn taken(&self) -> Vec<u32> {
+    pub(super) fn taken(&self) -> Vec<u32> {
         self.owner.record().1.snapshots.taken.clone()
     }
 
