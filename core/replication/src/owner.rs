@@ -9,6 +9,7 @@ mod asked;
 mod backfill;
 mod backfilling;
 mod barrier;
+mod calm;
 mod calming;
 mod catching_up;
 mod change;

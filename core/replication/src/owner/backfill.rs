@@ -6,7 +6,6 @@
 use super::Owner;
 use super::asked::{self, Asked, Unanswered};
 use super::backfilling::{BackfillStep, Backfilling, Filling, Stage, Survey, Surveys};
-use super::calming::Calm;
 use super::data::Data;
 use super::found::Found;
 use super::gather::{Gather, GatherFailure, GatherFor};
@@ -107,49 +106,6 @@ impl Owner {
         recorded.is_none_or(|one| one.lacks.contains(number))
     }
 
-    /// The component is asked; a member of rows once nothing is held, and no change under way.
-    fn mark_once_calm(&mut self) {
-        let Some(one) = &self.snapshots.backfilling else { return };
-        if self.places[usize::from(one.at.place)].code.is_none() {
-            return self.mark_late();
-        }
-        let now = self.now;
-        let mut calm = one.calm.unwrap_or(Calm::Folding { since: now });
-        if matches!(calm, Calm::Folding { .. }) && self.is_folded() {
-            calm = Calm::Draining { since: now };
-        }
-        let is_calm = matches!(calm, Calm::Draining { .. }) && self.is_drained() && self.is_folded();
-        if !is_calm && calm.since() + self.calm_patience(calm) <= now {
-            return self.end_backfill(limits::RETRY);
-        }
-        if let Some(one) = &mut self.snapshots.backfilling {
-            one.calm = Some(if is_calm { Calm::Still { since: now } } else { calm });
-        }
-        if is_calm {
-            self.mark_late();
-        }
-    }
-
-    /// Whether changes wait so that a member of rows can be told of a snapshot that it lacks.
-    pub(crate) fn holds_for_late_mark(&self) -> bool {
-        self.snapshots.backfilling.as_ref().and_then(|one| one.calm).is_some_and(Calm::holds)
-    }
-
-    fn calm_patience(&self, calm: Calm) -> Duration {
-        if calm.holds() { self.hold_max() } else { limits::SNAPSHOT_FOLD_MAX }
-    }
-
-    /// Changes do not wait any more for the sake of a member that lacks a snapshot.
-    fn end_calm(&mut self) {
-        let held = self.holds_for_late_mark();
-        if let Some(one) = &mut self.snapshots.backfilling {
-            one.calm = None;
-        }
-        if held {
-            self.go_on_with_changes();
-        }
-    }
-
     /// A component that has the snapshot, and may give it to another one, and where a part of that stands in it. If the disk has just moved into another layout, that is one
     /// of the former layout: it has the snapshots until all of the other one do.
     fn giver(&self, target: At, number: u32, part: u32) -> Option<(At, u32)> {
@@ -229,7 +185,7 @@ impl Owner {
         self.send(node, Asked::Backfill { at, attempt, step }, request);
     }
 
-    fn mark_late(&mut self) {
+    pub(crate) fn mark_late(&mut self) {
         let epoch = self.epoch;
         let Some(one) = &mut self.snapshots.backfilling else { return };
         one.stage = Stage::Marking { ask_at: None };

@@ -1,6 +1,6 @@
 //! A snapshot that a component lacks, while it gets that from another one: what is known, and how far that is (docs/design/0051).
 
-use super::calming::Calm;
+use super::calm::Calm;
 use super::data::Data;
 use super::member::At;
 use crate::limits;

@@ -5,35 +5,9 @@
 //! ended. A change that waits keeps its columns locked, so nothing may be left to fold by then.
 
 use super::Owner;
-use base::Instant;
-
-/// How far the places are on the way to a mark of one member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Calm {
-    /// Parity is made to count what is held. Changes go on.
-    Folding { since: Instant },
-    /// Changes that are under way end. Later ones wait.
-    Draining { since: Instant },
-    /// All is at rest, and the member is asked. Changes wait.
-    Still { since: Instant },
-}
-
-impl Calm {
-    /// Whether changes wait for it.
-    pub(crate) fn holds(self) -> bool {
-        match self {
-            Calm::Folding { .. } => false,
-            Calm::Draining { .. } | Calm::Still { .. } => true,
-        }
-    }
-
-    /// Since when it is at that.
-    pub(crate) fn since(self) -> Instant {
-        match self {
-            Calm::Folding { since } | Calm::Draining { since } | Calm::Still { since } => since,
-        }
-    }
-}
+use super::calm::Calm;
+use crate::limits;
+use std::time::Duration;
 
 impl Owner {
     /// Whether small changes go to parity at once, and all that is held is folded, for the sake of a snapshot.
@@ -51,5 +25,48 @@ impl Owner {
     /// Whether nothing is under way.
     pub(crate) fn is_drained(&self) -> bool {
         self.places.iter().all(|place| place.all_have_through(place.sequence))
+    }
+
+    /// The component is asked; a member of rows once nothing is held, and no change under way.
+    pub(crate) fn mark_once_calm(&mut self) {
+        let Some(one) = &self.snapshots.backfilling else { return };
+        if self.places[usize::from(one.at.place)].code.is_none() {
+            return self.mark_late();
+        }
+        let now = self.now;
+        let mut calm = one.calm.unwrap_or(Calm::Folding { since: now });
+        if matches!(calm, Calm::Folding { .. }) && self.is_folded() {
+            calm = Calm::Draining { since: now };
+        }
+        let is_calm = matches!(calm, Calm::Draining { .. }) && self.is_drained() && self.is_folded();
+        if !is_calm && calm.since() + self.calm_patience(calm) <= now {
+            return self.end_backfill(limits::RETRY);
+        }
+        if let Some(one) = &mut self.snapshots.backfilling {
+            one.calm = Some(if is_calm { Calm::Still { since: now } } else { calm });
+        }
+        if is_calm {
+            self.mark_late();
+        }
+    }
+
+    /// Whether changes wait so that a member of rows can be told of a snapshot that it lacks.
+    pub(crate) fn holds_for_late_mark(&self) -> bool {
+        self.snapshots.backfilling.as_ref().and_then(|one| one.calm).is_some_and(Calm::holds)
+    }
+
+    pub(crate) fn calm_patience(&self, calm: Calm) -> Duration {
+        if calm.holds() { self.hold_max() } else { limits::SNAPSHOT_FOLD_MAX }
+    }
+
+    /// Changes do not wait any more for the sake of a member that lacks a snapshot.
+    pub(crate) fn end_calm(&mut self) {
+        let held = self.holds_for_late_mark();
+        if let Some(one) = &mut self.snapshots.backfilling {
+            one.calm = None;
+        }
+        if held {
+            self.go_on_with_changes();
+        }
     }
 }

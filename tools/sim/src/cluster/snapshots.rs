@@ -335,7 +335,7 @@ impl World {
             }
         }
         self.run_until(self.now + 500 * MS)?;
-        let mut rows: BTreeMap<(u16, u32), Vec<(u8, Option<Vec<u8>>)>> = BTreeMap::new();
+        let mut rows: BTreeMap<(u16, u32), Vec<InPosition>> = BTreeMap::new();
         for (token, Shown { place, part, component, position }) in asked {
             let answer = self.inspected.remove(&token);
             let Some(Answer::Data { pieces, .. }) = answer else {
@@ -402,6 +402,9 @@ impl World {
 pub(crate) fn request_of(snapshot: u32, first: u64, count: u64) -> Request {
     Request::View { snapshot, offset: first * BLOCK_SIZE, len: (count * BLOCK_SIZE) as u32 }
 }
+
+/// What a member of rows has of a part, and its position.
+type InPosition = (u8, Option<Vec<u8>>);
 
 /// A part of a view, as one component shows it.
 struct Shown {
