@@ -585,9 +585,9 @@ fn due_items(entries: &[IndexEntry], boundary: u64) -> Vec<Item> {
     taken.map(|(entry, _)| item(entry)).collect()
 }
 
-/// The entries older than the boundary: a map page tells up to where in the log it has all.
+/// The entries older than the boundary, but those that became content behind it: a map page tells up to where in the log it has all.
 fn exact_items(entries: &[IndexEntry], boundary: u64) -> Vec<Item> {
-    entries.iter().filter(|entry| entry.position < boundary).map(item).collect()
+    entries.iter().filter(|entry| entry.position < boundary && !entry.is_late).map(item).collect()
 }
 
 fn item(entry: &IndexEntry) -> Item {

@@ -25,6 +25,7 @@ mod compress;
 mod copy;
 mod destage;
 mod hold;
+mod hold_mapped;
 mod install;
 mod lifecycle;
 mod mapping;

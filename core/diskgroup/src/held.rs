@@ -61,6 +61,17 @@ pub struct HeldBlocks {
     pub is_trim: bool,
 }
 
+/// Where a held block will stand once it is content and destaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settling {
+    /// In the extent of its part.
+    InExtent,
+    /// In a frame, which is promised to it if it has data.
+    InFrame,
+    /// As [`Settling::InFrame`], but the promise has passed to a record on its way to the log that takes its place.
+    Passed,
+}
+
 /// One block that a layer holds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeldEntry {
@@ -73,6 +84,14 @@ pub(crate) struct HeldEntry {
     pub(crate) newest: Newest,
     /// Whether a record behind its data in the log has changed the block's content.
     pub(crate) is_overtaken: bool,
+    pub(crate) settling: Settling,
+}
+
+impl HeldEntry {
+    /// Whether a frame is promised to it.
+    fn wants_frame(&self) -> bool {
+        self.newest == Newest::Data && self.settling == Settling::InFrame
+    }
 }
 
 /// A run of blocks of a row write that is not decided.
@@ -88,8 +107,12 @@ pub(crate) struct RowRun {
 pub(crate) struct HeldPart {
     /// Sorted by block, then by layer.
     entries: Vec<HeldEntry>,
-    /// Where the part stands: what is held will settle there.
+    /// The extent in which what is held settles, but for blocks that get frames.
     location: Option<ExtentLocation>,
+    /// The device of its component.
+    member: u8,
+    /// Entries that do not settle in the extent, and of these the ones to which a frame is promised.
+    unplaced: (u32, u32),
     /// Records about layers of the part that are accepted and not stable.
     pending: u32,
     /// The row writes of each block that no accepted order has decided. Those in `entries` may be decided already.
@@ -102,9 +125,14 @@ impl HeldPart {
         &self.entries
     }
 
-    /// Where what is held will settle.
+    /// The extent in which what is held settles, but for blocks that get frames.
     pub(crate) fn location(&self) -> Option<ExtentLocation> {
         self.location
+    }
+
+    /// Entries that settle in the extent of the part.
+    pub(crate) fn placed_count(&self) -> usize {
+        self.entries.len() - self.unplaced.0 as usize
     }
 
     /// Whether records about its layers are accepted that are not stable yet.
@@ -182,6 +210,9 @@ impl HeldPart {
     }
 }
 
+/// Pages that a part may need for what is held of it: a map page, and delta pages for what that replaces (`index/dirty.rs`).
+const PAGES_PER_PART: u64 = 3;
+
 /// All that is held in a group.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
@@ -189,6 +220,8 @@ pub(crate) struct Held {
     parts: Vec<BTreeMap<u32, HeldPart>>,
     /// Entries in all of `parts`.
     count: usize,
+    /// By the index of the device: frames that are promised, and parts to which pages are.
+    promised: Vec<(u64, u64)>,
     /// Blocks of holds that are accepted and not stable.
     accepted: usize,
     /// Parts, by component key, with row writes that no accepted order has decided.
@@ -215,6 +248,7 @@ impl Held {
         self.decided.remove(&component);
         let parts = std::mem::take(&mut self.parts[component as usize]);
         self.count -= parts.values().map(|part| part.entries.len()).sum::<usize>();
+        parts.values().for_each(|part| self.count_promise(part.member, part.unplaced, (0, 0)));
         self.with_rows.retain(|(of, _)| *of != component);
     }
 
@@ -226,6 +260,11 @@ impl Held {
     /// The parts of a component.
     pub(crate) fn of_component(&self, component: u32) -> impl Iterator<Item = (u32, &HeldPart)> {
         self.parts[component as usize].iter().map(|(part, held)| (*part, held))
+    }
+
+    /// The first of some parts of a component of which anything is held.
+    pub(crate) fn first_of(&self, component: u32, parts: Range<u32>) -> Option<u32> {
+        self.parts[component as usize].range(parts).next().map(|(part, _)| *part)
     }
 
     /// All parts by component key and part.
@@ -278,28 +317,95 @@ impl Held {
         self.forget_if_unused(component, part);
     }
 
-    /// A part of which something is held stands somewhere else.
+    /// Frames and pages that are promised to what is held on a device.
+    pub(crate) fn promised(&self, member: u8) -> (u64, u64) {
+        let (frames, parts) = self.promised.get(usize::from(member)).copied().unwrap_or_default();
+        (frames, parts * PAGES_PER_PART)
+    }
+
+    /// What is promised to a part changes with the entries that do not settle in an extent, and those of them that get frames.
+    fn count_promise(&mut self, member: u8, before: (u32, u32), after: (u32, u32)) {
+        let index = usize::from(member);
+        if index >= self.promised.len() {
+            self.promised.resize(index + 1, (0, 0));
+        }
+        let (frames, parts) = &mut self.promised[index];
+        *frames = *frames + u64::from(after.1) - u64::from(before.1);
+        *parts = *parts + u64::from(after.0 > 0) - u64::from(before.0 > 0);
+    }
+
+    /// Changes entries of a part, and what is promised to it.
+    fn change<T>(
+        &mut self,
+        component: u32,
+        part: u32,
+        change: impl FnOnce(&mut Vec<HeldEntry>) -> T,
+    ) -> Option<T> {
+        let held = self.parts[component as usize].get_mut(&part)?;
+        let (count, before) = (held.entries.len(), held.unplaced);
+        let result = change(&mut held.entries);
+        let unplaced = held.entries.iter().filter(|entry| entry.settling != Settling::InExtent).count();
+        let frames = held.entries.iter().filter(|entry| entry.wants_frame()).count();
+        held.unplaced = (unplaced as u32, frames as u32);
+        let (member, after) = (held.member, held.unplaced);
+        self.count = self.count - count + held.entries.len();
+        self.count_promise(member, before, after);
+        Some(result)
+    }
+
+    /// The extent of a part is known, or another one.
     pub(crate) fn relocate(&mut self, component: u32, part: u32, location: ExtentLocation) {
         if let Some(held) = self.parts[component as usize].get_mut(&part) {
             held.location = Some(location);
         }
     }
 
-    /// A layer holds a block of the part that stands there, in the place of an older one. The block keeps the greatest id of both.
-    pub(crate) fn insert(&mut self, component: u32, part: u32, location: ExtentLocation, entry: HeldEntry) {
-        let held = self.part(component, part);
-        held.location = Some(location);
-        let place = (entry.block, entry.layer);
-        match held.entries.binary_search_by_key(&place, |other| (other.block, other.layer)) {
-            Ok(index) => {
-                let id = entry.id.max(held.entries[index].id);
-                held.entries[index] = HeldEntry { id, ..entry };
-            }
-            Err(index) => {
-                held.entries.insert(index, entry);
-                self.count += 1;
-            }
+    /// All that is held of a part settles in that extent, or in frames.
+    pub(crate) fn settle_all_in(&mut self, component: u32, part: u32, location: Option<ExtentLocation>) {
+        let settling = if location.is_some() { Settling::InExtent } else { Settling::InFrame };
+        self.change(component, part, |entries| {
+            entries.iter_mut().for_each(|entry| entry.settling = settling);
+        });
+        if let Some(held) = self.parts[component as usize].get_mut(&part) {
+            held.location = location;
         }
+    }
+
+    /// The promises of these entries (block, layer) pass to a record on its way.
+    pub(crate) fn pass_promises(&mut self, component: u32, part: u32, places: &[(u8, u8)]) {
+        self.change(component, part, |entries| {
+            let is_meant = |entry: &&mut HeldEntry| {
+                entry.settling == Settling::InFrame && places.contains(&(entry.block, entry.layer))
+            };
+            entries.iter_mut().filter(is_meant).for_each(|entry| entry.settling = Settling::Passed);
+        });
+    }
+
+    /// A layer holds blocks of a part that stands there, each in the place of an older one. A block keeps the greatest id of both.
+    pub(crate) fn insert(
+        &mut self,
+        component: u32,
+        part: u32,
+        location: ExtentLocation,
+        held: impl IntoIterator<Item = HeldEntry>,
+    ) {
+        let of_part = self.part(component, part);
+        of_part.member = location.member;
+        if location.is_placed() {
+            of_part.location = Some(location);
+        }
+        self.change(component, part, |entries| {
+            for entry in held {
+                let place = (entry.block, entry.layer);
+                match entries.binary_search_by_key(&place, |other| (other.block, other.layer)) {
+                    Ok(index) => {
+                        let id = entry.id.max(entries[index].id);
+                        entries[index] = HeldEntry { id, ..entry };
+                    }
+                    Err(index) => entries.insert(index, entry),
+                }
+            }
+        });
     }
 
     /// Takes entries away.
@@ -309,11 +415,11 @@ impl Held {
         part: u32,
         is_taken: impl Fn(&HeldEntry) -> bool,
     ) -> Vec<HeldEntry> {
-        let Some(held) = self.parts[component as usize].get_mut(&part) else { return Vec::new() };
-        let taken: Vec<HeldEntry> = held.entries.extract_if(.., |entry| is_taken(entry)).collect();
-        self.count -= taken.len();
+        let taken: Option<Vec<HeldEntry>> = self.change(component, part, |entries| {
+            entries.extract_if(.., |entry| is_taken(entry)).collect()
+        });
         self.forget_if_unused(component, part);
-        taken
+        taken.unwrap_or_default()
     }
 
     /// The content of some blocks is changed by a record behind all that is held of them. Takes promoted content away, which was
@@ -385,6 +491,11 @@ impl Held {
         move |id| id.epoch == through.epoch && id <= through
     }
 
+    /// The parts of a component with row writes that no accepted order has decided.
+    pub(crate) fn parts_with_rows_of(&self, component: u32) -> Vec<u32> {
+        self.with_rows.range((component, 0)..(component + 1, 0)).map(|(_, part)| *part).collect()
+    }
+
     /// The parts with row writes to be looked at, if a watermark has moved on since the last time.
     pub(crate) fn take_parts_with_rows(&mut self) -> Vec<(u32, u32)> {
         match std::mem::take(&mut self.are_rows_due) {
@@ -435,7 +546,9 @@ impl Held {
 
     /// Whether what is counted is what is there.
     pub(crate) fn is_consistent(&self) -> bool {
-        self.count == self.iter().map(|(_, held)| held.entries.len()).sum::<usize>()
+        let frames: u64 = self.iter().map(|(_, held)| u64::from(held.unplaced.1)).sum();
+        let is_counted = self.count == self.iter().map(|(_, held)| held.entries.len()).sum::<usize>();
+        is_counted && frames == self.promised.iter().map(|(frames, _)| frames).sum::<u64>()
     }
 }
 
@@ -456,6 +569,7 @@ mod tests {
             layer,
             newest: Newest::Data,
             is_overtaken: false,
+            settling: Settling::InExtent,
         }
     }
 
@@ -463,7 +577,7 @@ mod tests {
         let mut held = Held::default();
         held.add_component(0);
         let location = ExtentLocation { member: 1, extent: 7 };
-        entries.iter().for_each(|entry| held.insert(0, 3, location, *entry));
+        held.insert(0, 3, location, entries.iter().copied());
         held
     }
 

@@ -59,6 +59,8 @@ pub(crate) struct Index {
     /// Entries in all of `states`.
     entry_count: usize,
     retained: Retained,
+    /// Parts with blocks that became content too late for the round of destaging under way, and the log positions of these.
+    late: Vec<((u32, u32), u64)>,
     /// Whether what was written before a snapshot is kept apart from what comes behind it: always, but where the simulator removes that rule.
     pub(crate) keeps_segments: bool,
 }
@@ -72,6 +74,7 @@ impl Index {
             states: Slab::new(),
             entry_count: 0,
             retained: Retained::new(retained_bytes_max),
+            late: Vec::new(),
             keeps_segments: true,
         }
     }
@@ -247,12 +250,19 @@ impl Index {
         self.promise(key);
     }
 
-    /// The same of a hold, which leaves nothing of the extent in the log.
-    pub(crate) fn accepted_hold_is_stable(&mut self, location: ExtentLocation) {
-        self.accepted_is_stable((0, 0), location, 0);
-        if let Some(key) = self.key_at(location) {
-            self.forget_if_clean(key);
-        }
+    /// The same of a hold, which leaves nothing of the part in what is to be destaged.
+    pub(crate) fn accepted_hold_is_stable(
+        &mut self,
+        part: (u32, u32),
+        location: ExtentLocation,
+        unplaced_blocks: u32,
+    ) {
+        self.accepted_is_stable(part, location, unplaced_blocks);
+        let key = match location.is_placed() {
+            true => self.key_at(location),
+            false => self.key_of(part.0, part.1),
+        };
+        key.into_iter().for_each(|key| self.forget_if_clean(key));
     }
 
     /// The key of what the log has of an extent, made if there is none.
@@ -314,6 +324,9 @@ impl Index {
             dirty.born = born;
         }
         for entry in entries {
+            if let Some(part) = part.filter(|_| entry.is_late) {
+                self.late.push((part, entry.position));
+            }
             dirty.data_count += u32::from(entry.wants_frame());
             match dirty.insert(entry) {
                 None => self.entry_count += 1,
@@ -379,7 +392,7 @@ impl Index {
     pub(crate) fn due(&self, member: u8, boundary: u64) -> impl Iterator<Item = ExtentLocation> {
         let Extents { keys, dirty, .. } = &self.extents[member as usize];
         let states = dirty.iter().map(|extent| &self.states[keys[extent as usize] as usize]);
-        let is_due = move |dirty: &&Dirty| dirty.oldest().is_some_and(|oldest| oldest < boundary);
+        let is_due = move |dirty: &&Dirty| dirty.is_due(boundary);
         states.filter(is_due).map(|dirty| dirty.location)
     }
 
@@ -387,8 +400,24 @@ impl Index {
     pub(crate) fn due_unplaced(&self, member: u8, boundary: u64) -> impl Iterator<Item = (u32, u32)> {
         let parts = self.extents[member as usize].unplaced.iter().copied();
         parts.filter(move |(component, part)| {
-            self.of(*component, *part).and_then(Dirty::oldest).is_some_and(|oldest| oldest < boundary)
+            self.of(*component, *part).is_some_and(|dirty| dirty.is_due(boundary))
         })
+    }
+
+    /// The log must stay from there on for what became content too late for the round under way.
+    pub(crate) fn oldest_late(&self) -> Option<u64> {
+        self.late.iter().map(|(_, position)| *position).min()
+    }
+
+    /// A round begins: it takes what came too late for the one before.
+    pub(crate) fn forget_late(&mut self) {
+        let parts: BTreeSet<(u32, u32)> =
+            std::mem::take(&mut self.late).into_iter().map(|(part, _)| part).collect();
+        for (component, part) in parts {
+            if let Some(key) = self.parts[component as usize].buffered(part) {
+                self.states[key as usize].forget_late();
+            }
+        }
     }
 
     /// The key of what the log has of a part.

@@ -100,6 +100,16 @@ pub enum Rule {
     RollBackOnce,
     /// What was written before a snapshot is kept apart from what comes behind it (note 0044).
     KeepSegments,
+    /// Frames are promised to what is held of parts without an extent (note 0053).
+    PromiseHeldFrames,
+    /// Row writes are decided before a snapshot is made or rolled back to (note 0053).
+    DecideRowsBeforeMark,
+    /// A start settles no held block that a map page contains (note 0053).
+    SettleOnce,
+    /// What a start passes over overtakes what was held before it (note 0053).
+    OvertakeContained,
+    /// A block that became content behind the boundary of a round of destaging is left to the next one (note 0053).
+    SettleInLaterRound,
     /// Promoted blocks whose content was changed by a later record of the log are written again (`held.rs`).
     RewriteOvertaken,
     /// A frame in which several compressed blocks stand is used again only once none of them does (note 0049).
@@ -120,7 +130,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 56] = [
+    pub const ALL: [Rule; 61] = [
         Rule::AcknowledgeOnlyStable,
         Rule::FreeLogAfterDescriptors,
         Rule::FlushBeforePages,
@@ -158,6 +168,11 @@ impl Rule {
         Rule::KeepUntilDecided,
         Rule::KeepPromisedSpace,
         Rule::RewriteOvertaken,
+        Rule::PromiseHeldFrames,
+        Rule::DecideRowsBeforeMark,
+        Rule::SettleOnce,
+        Rule::OvertakeContained,
+        Rule::SettleInLaterRound,
         Rule::MarkBetweenBatches,
         Rule::MoveDeleted,
         Rule::KeepReplaced,

@@ -5,6 +5,7 @@ mod backfill;
 mod compressed;
 mod computing;
 mod headers;
+mod held_mapped;
 mod holding;
 mod mapped;
 mod mending;

@@ -8,7 +8,7 @@ use super::Group;
 use crate::carry::Carried;
 use crate::destage::{LogRun, log_runs};
 use crate::format::batch::{ExtentLocation, Origin, Record};
-use crate::held::{HeldEntry, HeldPart, PROMOTED_LAYER};
+use crate::held::{HeldEntry, HeldPart, PROMOTED_LAYER, Settling};
 use crate::index::{Dirty, Newest};
 use crate::io::Output;
 use crate::limits;
@@ -42,9 +42,9 @@ impl Group {
         Some(self.passable(boundary))
     }
 
-    /// How far the tail may go by what is held.
+    /// How far the tail may go by what is held, or became content too late for the round.
     fn passable(&self, boundary: BatchStart) -> BatchStart {
-        match self.held.oldest() {
+        match self.held.oldest().into_iter().chain(self.index.oldest_late()).min() {
             Some(oldest) if oldest < boundary.position => self.log.start_of(oldest),
             Some(_) | None => boundary,
         }
@@ -174,9 +174,12 @@ impl Group {
         for of_part in blocks.chunk_by(|one, next| one.part == next.part) {
             let part = of_part[0].part;
             let held = self.held.of(part.0, part.1).filter(|_| !self.must_wait(part));
-            let Some(location) = held.and_then(HeldPart::location) else { continue };
+            if held.is_none() {
+                continue;
+            }
+            let place = self.place_of_held(part);
             for run in of_part.chunk_by(continues) {
-                self.push_carried(part, location, run);
+                self.push_carried(part, place.of(&run[0].entry), run);
             }
         }
         true
@@ -212,7 +215,12 @@ impl Group {
                 Record::HoldTrim { component, part, layer, location, block, count_less_one, id, origin }
             }
         };
-        self.index.accept((key, part), location, 0);
+        let is_promised = !location.is_placed() && newest == Newest::Data;
+        if is_promised {
+            let places: Vec<(u8, u8)> = run.iter().map(|one| (one.entry.block, one.entry.layer)).collect();
+            self.held.pass_promises(key, part, &places);
+        }
+        self.index.accept((key, part), location, if is_promised { run.len() as u32 } else { 0 });
         if !is_content || is_damaged {
             self.held.accept(key, part, run.len());
         }
@@ -231,8 +239,8 @@ impl Group {
 /// Whether two blocks go into one record.
 fn continues(one: &Carried, next: &Carried) -> bool {
     let kind = |carried: &Carried| {
-        let HeldEntry { id, layer, newest, .. } = carried.entry;
-        (id, layer, newest, carried.data.is_some())
+        let HeldEntry { id, layer, newest, settling, .. } = carried.entry;
+        (id, layer, newest, settling == Settling::InExtent, carried.data.is_some())
     };
     let is_damaged = one.entry.newest == Newest::Data && one.data.is_none();
     kind(one) == kind(next) && one.entry.block + 1 == next.entry.block && !is_damaged

@@ -33,7 +33,7 @@ impl Group {
             }
             self.dissolve_pools(index);
             let member = &self.members[index];
-            let (_, promised) = self.index.promised(index);
+            let (_, promised) = self.promised(index);
             let free = member.table.free_page_count();
             let lists = self.lists_due_on(index);
             // Whoever waits for a page was promised it, so an extent is spoken for as long as the free pages are fewer than the promised ones.

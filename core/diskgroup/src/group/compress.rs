@@ -7,6 +7,7 @@ use crate::format::FORMAT_PLAIN;
 use crate::format::batch::Record;
 use crate::format::map::{Algorithm, Form};
 use crate::format::page::{ComponentRecord, Compression};
+use crate::held::HeldPart;
 use crate::index::{Dirty, Newest};
 use crate::io::{GroupError, Output};
 use crate::pools::Slot;
@@ -48,9 +49,11 @@ impl Group {
         None
     }
 
-    /// Whether blocks of a part are compressed once they are destaged. Not where layers hold blocks, which settle in an extent of the part.
+    /// Whether blocks of a part are compressed once they are destaged. Not where layers hold blocks that settle in an extent of the part.
     pub(super) fn is_to_be_compressed(&self, component: u32, part: u32) -> bool {
-        self.algorithm_of(component).is_some() && !self.held.touches(component, part)
+        let settles_in_extent = |held: &HeldPart| held.placed_count() > 0;
+        self.algorithm_of(component).is_some()
+            && !self.held.of(component, part).is_some_and(settles_in_extent)
     }
 
     fn algorithm_of(&self, component: u32) -> Option<Algorithm> {

@@ -108,6 +108,7 @@ impl Group {
             true => head,
             false => self.log.start_at_or_after(tail + blocks, head),
         };
+        self.index.forget_late();
         let queue = self.due(boundary.position);
         self.destaging.begin_round(boundary, queue, wants_all, self.now);
     }
@@ -407,8 +408,7 @@ impl Group {
         let Some(boundary) = self.destaging.boundary() else { return };
         let Some(dirty) = self.index.of(component, part) else { return };
         // A part in an extent of its own has segments, too, where a snapshot is being deleted.
-        let is_due = dirty.oldest().is_some_and(|oldest| oldest < boundary);
-        if is_due && !dirty.is_destaging() {
+        if dirty.is_due(boundary) && !dirty.is_destaging() {
             self.destaging.visit_again(match dirty.location() {
                 location if location.is_placed() => Due::Extent(location),
                 _ => Due::Part { member, part: (component, part) },

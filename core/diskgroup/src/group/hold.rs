@@ -3,14 +3,15 @@
 //! Each order is one record or several in one batch, and thus atomic. What is decided about row writes is decided where an order is
 //! accepted, and told by records of its own: in recovery the log may have let go of a row write whose deciding it still tells of.
 //!
-//! A part of which anything is held has an extent: the space that what is held will settle to.
+//! The space that what is held will settle to is promised when it is accepted: the extent of its part, or a frame for each block (`hold_mapped`).
 
+use super::hold_mapped::{HeldPlace, HoldPlace};
 use super::{Group, Phase};
 use crate::component::Component;
 use crate::format::batch::{ExtentLocation, Origin, Record, WindowEntry};
 use crate::format::layer::LayerBlocks;
 use crate::held::{
-    HeldBlocks, HeldEntry, HeldPart, LayerRange, PROMOTED_LAYER, ROW_LAYER, RowRun, held_layer,
+    HeldBlocks, HeldEntry, HeldPart, LayerRange, PROMOTED_LAYER, ROW_LAYER, RowRun, Settling, held_layer,
 };
 use crate::index::{IndexEntry, Newest};
 use crate::io::{ComponentKey, GroupError, LayerRanges, Op, Output};
@@ -31,14 +32,22 @@ pub(super) enum NewHold {
 }
 
 impl NewHold {
-    fn blocks(&self) -> u16 {
+    pub(super) fn blocks(&self) -> u16 {
         match self {
             NewHold::Data(_, checksums) => checksums.len() as u16,
             NewHold::Trim(count) => *count,
         }
     }
 
-    fn into_work(self, change: Change, ends: LayerRanges) -> Work {
+    /// Blocks with data.
+    pub(super) fn data_blocks(&self) -> u16 {
+        match self {
+            NewHold::Data(_, checksums) => checksums.len() as u16,
+            NewHold::Trim(_) => 0,
+        }
+    }
+
+    pub(super) fn into_work(self, change: Change, ends: LayerRanges) -> Work {
         match self {
             NewHold::Data(data, checksums) => Work::Write { change, data, checksums, ends },
             NewHold::Trim(count) => Work::Trim { change, count },
@@ -113,7 +122,7 @@ impl Group {
         }
     }
 
-    fn promote_rows(&mut self, part: (u32, u32), runs: &[RowRun]) {
+    pub(super) fn promote_rows(&mut self, part: (u32, u32), runs: &[RowRun]) {
         for run in runs {
             self.push_order(part, Record::Promote(self.row_blocks(part, *run)), None);
         }
@@ -237,15 +246,10 @@ impl Group {
         let id = self.not_lessened_hold(change, &blocks);
         let is_void = matches!(held, NewHold::Trim(_))
             && held_layer(layer) == ROW_LAYER
-            && self.index.extent_of(key, part).is_none()
+            && !self.has_content(key, part)
             && !self.held.touches(key, part);
         if is_void {
             return self.accept_trim(change, held.blocks(), out);
-        }
-        if self.components[key].lineage.has_living() || self.is_mapped(key, part) {
-            // What is held settles in an extent of the part, which a part that snapshots see does not have.
-            fail(&held.into_work(change, ends), GroupError::SnapshotRefused, out);
-            return None;
         }
         let data_blocks = u64::from(held.blocks());
         if !self.has_room_for_hold(1 + ends.len(), data_blocks, data_blocks) {
@@ -255,15 +259,20 @@ impl Group {
             fail(&held.into_work(change, ends), GroupError::Full, out);
             return None;
         }
-        let Some(location) = self.take_location(key, part) else {
-            self.starve(held.into_work(change, ends), out);
-            return None;
+        let location = match self.location_for_hold(&change, &held, &ends) {
+            HoldPlace::At(location) => location,
+            HoldPlace::Waits => return Some(held.into_work(change, ends)),
+            HoldPlace::Lacks => {
+                self.starve(held.into_work(change, ends), out);
+                return None;
+            }
         };
         self.push_ends((key, part), &ends, out);
         if held_layer(layer) == ROW_LAYER {
             self.held.add_row(key, part, blocks.clone(), id);
         }
-        self.index.accept((key, part), location, 0);
+        let frames = if location.is_placed() { 0 } else { u32::from(held.data_blocks()) };
+        self.index.accept((key, part), location, frames);
         self.held.accept(key, part, blocks.len());
         let (component, block) = (self.components[key].record.id, block as u8);
         let (record, data) = match held {
@@ -360,7 +369,7 @@ impl Group {
                 };
                 self.install_hold((*component, *part), *location, std::iter::once(entry));
             }
-            Record::Promote(blocks) => self.install_promotion(blocks),
+            Record::Promote(blocks) => self.install_promotion(blocks, batch_position),
             Record::End(_)
                 if matches!(self.phase, Phase::Opening(_)) && !self.rules.hold(Rule::ReplayEnds) => {}
             Record::End(blocks) => {
@@ -371,9 +380,11 @@ impl Group {
                         && entry.id <= blocks.through
                         && range.contains(&u16::from(entry.block))
                 };
-                let Some(location) = self.held_location((key, blocks.part)) else { return };
+                let place = self.place_of_held((key, blocks.part));
                 let ended = self.held.take(key, blocks.part, is_ended);
-                self.leave_versions((key, blocks.part), location, &ended);
+                if !self.is_contained(blocks.component, blocks.part, batch_position) {
+                    self.leave_versions((key, blocks.part), place, &ended);
+                }
             }
             _ => unreachable!("records about layers"),
         }
@@ -382,36 +393,43 @@ impl Group {
     fn install_hold(
         &mut self,
         (component, part): (ComponentId, u32),
-        location: ExtentLocation,
+        named: ExtentLocation,
         entries: impl Iterator<Item = HeldEntry>,
     ) {
+        let location = self.location_of_held(component, part, named);
         self.own(location, component, part);
         let Some(key) = self.components.key_of(component) else { return };
         if self.components[key].record.is_deleting {
             return;
         }
-        for entry in entries {
-            if entry.layer == ROW_LAYER && !self.rules.hold(Rule::KeepUntilDecided) {
-                let is_replaced = |other: &HeldEntry| other.block == entry.block;
-                self.held.take(key, part, is_replaced);
-            }
-            self.held.insert(key, part, location, entry);
+        let settling = if location.is_placed() { Settling::InExtent } else { Settling::InFrame };
+        let entries: Vec<HeldEntry> = entries.map(|entry| HeldEntry { settling, ..entry }).collect();
+        let are_rows = entries.iter().any(|entry| entry.layer == ROW_LAYER);
+        if are_rows && !self.rules.hold(Rule::KeepUntilDecided) {
+            let is_replaced = |other: &HeldEntry| entries.iter().any(|entry| entry.block == other.block);
+            self.held.take(key, part, is_replaced);
         }
+        self.held.insert(key, part, location, entries);
     }
 
-    fn install_promotion(&mut self, blocks: &LayerBlocks) {
+    /// What a layer holds of blocks becomes content, by a record in the batch at that position of the log.
+    fn install_promotion(&mut self, blocks: &LayerBlocks, batch_position: u64) {
         let Some(key) = self.components.key_of(blocks.component) else { return };
         let (part, range) = (blocks.part, blocks.blocks());
         let is_due =
             |entry: &HeldEntry| range.contains(&u16::from(entry.block)) && entry.id <= blocks.through;
-        let Some(location) = self.held_location((key, part)) else { return };
+        let place = self.place_of_held((key, part));
+        let is_contained = self.is_contained(blocks.component, part, batch_position)
+            && self.rules.hold(Rule::SettleOnce);
         let promoted = self.held.take(key, part, |entry| entry.layer == blocks.layer && is_due(entry));
         if blocks.layer == ROW_LAYER {
             let ended = self.held.take(key, part, |entry| entry.layer < PROMOTED_LAYER && is_due(entry));
-            self.leave_versions((key, part), location, &ended);
+            if !is_contained {
+                self.leave_versions((key, part), place, &ended);
+            }
         }
         for entry in promoted {
-            self.settle_block((key, part), location, entry);
+            self.settle_block((key, part), place, (batch_position, is_contained), entry);
         }
     }
 
@@ -421,9 +439,9 @@ impl Group {
         let (component, part) = (blocks.component, blocks.part);
         let Some(key) = self.components.key_of(component) else { return };
         let Component { member, .. } = self.components[key];
-        let Some(extent) = self.index.extent_of(key, part).filter(|_| !self.held.touches(key, part)) else {
-            return;
-        };
+        // Snapshots may see what stands in the extent.
+        let is_kept = self.held.touches(key, part) || self.is_unplaced(key, part);
+        let Some(extent) = self.index.extent_of(key, part).filter(|_| !is_kept) else { return };
         let location = ExtentLocation { member, extent };
         let Some(dirty) = self.index.at(location).filter(|dirty| !dirty.is_pending()) else { return };
         let is_trimmed = |entry: &IndexEntry| entry.newest == Newest::Trim;
@@ -438,37 +456,55 @@ impl Group {
         }
     }
 
-    /// A held block becomes content. Its data stay where they are in the log, unless a record behind them has changed the content.
-    fn settle_block(&mut self, (key, part): (u32, u32), location: ExtentLocation, entry: HeldEntry) {
+    /// A held block becomes content. Its data stay where they are in the log, unless a record behind them has changed the content. What a map page
+    /// contains already does not become content again (`hold_mapped`).
+    fn settle_block(
+        &mut self,
+        (key, part): (u32, u32),
+        place: HeldPlace,
+        (batch_position, is_contained): (u64, bool),
+        entry: HeldEntry,
+    ) {
         let id = match self.rules.hold(Rule::KeepPromotedId) {
             true => entry.id,
             false => WriteId::default(),
         };
-        self.overtake((key, part), u16::from(entry.block)..u16::from(entry.block) + 1);
+        let location = place.of(&entry);
+        self.overtake((key, part), u16::from(entry.block)..u16::from(entry.block) + 1, is_contained);
         if entry.is_overtaken && self.rules.hold(Rule::RewriteOvertaken) {
-            self.held.insert(key, part, location, HeldEntry { id, layer: PROMOTED_LAYER, ..entry });
+            let entry = HeldEntry { id, layer: PROMOTED_LAYER, ..entry };
+            self.held.insert(key, part, location, [entry]);
+            return;
+        }
+        if is_contained {
             return;
         }
         let component = self.components[key].record.id;
         let (owner, id) = self.version_over_hole(component, part, id);
+        let born = self.components[key].lineage.born_at(batch_position);
         let HeldEntry { position, checksum, block, newest, .. } = entry;
         // The record of what it takes the place of may leave the log before its own.
-        if let Some(old) = self.index.at(location).and_then(|dirty| dirty.find(block)).copied()
-            && old.id > id
-        {
+        let old = self.index.of(key, part).and_then(|dirty| dirty.find(block)).copied();
+        if let Some(old) = old.filter(|old| old.id > id) {
             let region = (usize::from(block) / BLOCKS_PER_REGION) as u8;
             self.index.raise(location, owner, (region, old.id), old.position);
         }
-        let entry = IndexEntry { id, position, checksum, block, newest, has_place: true };
-        self.index.insert(location, (owner, 0), std::iter::once(entry));
+        let (has_place, is_late) = (location.is_placed(), self.is_settled_late((key, part), position));
+        let entry = IndexEntry { id, position, checksum, block, newest, has_place, is_late };
+        self.index.insert(location, (owner, born), std::iter::once(entry));
         self.held.note_settled();
     }
 
-    /// The content of blocks is changed by a record that is being put into force.
-    pub(super) fn overtake(&mut self, (key, part): (u32, u32), blocks: Range<u16>) {
-        let Some(location) = self.held_location((key, part)) else { return };
+    /// The content of blocks is changed by a record that is being put into force, or that a map page contains.
+    pub(super) fn overtake(&mut self, (key, part): (u32, u32), blocks: Range<u16>, is_contained: bool) {
+        if !self.held.touches(key, part) {
+            return;
+        }
+        let place = self.place_of_held((key, part));
         let replaced = self.held.overtake(key, part, blocks);
-        self.leave_versions((key, part), location, &replaced);
+        if !is_contained {
+            self.leave_versions((key, part), place, &replaced);
+        }
     }
 
     /// A whole extent was written, to which the part has moved.
@@ -478,31 +514,32 @@ impl Group {
         }
         let Some(key) = self.components.key_of(component) else { return };
         self.held.relocate(key, part, location);
-        self.overtake((key, part), 0..BLOCKS_PER_EXTENT as u16);
+        self.overtake((key, part), 0..BLOCKS_PER_EXTENT as u16, false);
     }
 
-    /// Where what is held of a part will settle; `None` if nothing is.
-    fn held_location(&self, (key, part): (u32, u32)) -> Option<ExtentLocation> {
-        self.held.of(key, part).and_then(HeldPart::location)
-    }
-
-    /// The same, by the component's id.
-    pub(super) fn overtake_content(&mut self, component: ComponentId, part: u32, blocks: Range<u16>) {
+    /// The content of blocks is changed, by the component's id.
+    pub(super) fn overtake_content(
+        &mut self,
+        component: ComponentId,
+        part: u32,
+        blocks: Range<u16>,
+        is_contained: bool,
+    ) {
         if self.held.is_empty() {
             return;
         }
         if let Some(key) = self.components.key_of(component) {
-            self.overtake((key, part), blocks);
+            self.overtake((key, part), blocks, is_contained);
         }
     }
 
     /// The regions of blocks that are not held any more keep their versions.
-    fn leave_versions(&mut self, (key, part): (u32, u32), location: ExtentLocation, gone: &[HeldEntry]) {
+    fn leave_versions(&mut self, (key, part): (u32, u32), place: HeldPlace, gone: &[HeldEntry]) {
         for entry in gone {
             let component = self.components[key].record.id;
             let (owner, id) = self.version_over_hole(component, part, entry.id);
             let region = (usize::from(entry.block) / BLOCKS_PER_REGION) as u8;
-            self.index.raise(location, owner, (region, id), entry.position);
+            self.index.raise(place.of(entry), owner, (region, id), entry.position);
         }
     }
 
@@ -518,7 +555,8 @@ impl Group {
     pub(super) fn holds_for(&self, location: ExtentLocation) -> bool {
         let owner = self.members[location.member].owners[location.extent as usize];
         let key = self.components.key_of(owner.component);
-        key.is_some_and(|key| self.held_location((key, owner.part)) == Some(location))
+        let held = key.and_then(|key| self.held.of(key, owner.part));
+        held.is_some_and(|held| held.placed_count() > 0 && held.location() == Some(location))
     }
 
     /// The log is read, and the maps are built: what is held on a device that is out of service is lost, and row writes that the log
@@ -529,6 +567,7 @@ impl Group {
                 self.drop_held_on(member);
             }
         }
+        self.place_recovered_holds();
         let rows: Vec<((u32, u32), u8, WriteId)> = self
             .held
             .iter()
@@ -543,7 +582,8 @@ impl Group {
 }
 
 fn new_entry(layer: u8, id: WriteId) -> HeldEntry {
-    HeldEntry { id, position: 0, checksum: 0, block: 0, layer, newest: Newest::Data, is_overtaken: false }
+    let (newest, is_overtaken, settling) = (Newest::Data, false, Settling::InExtent);
+    HeldEntry { id, position: 0, checksum: 0, block: 0, layer, newest, is_overtaken, settling }
 }
 
 /// Ranges that others than the group may name.

@@ -16,7 +16,10 @@ impl Group {
     pub(super) fn install(&mut self, record: &Record, batch_position: u64, data_position: u64) {
         match record {
             Record::Write { component, part, .. } | Record::Trim { component, part, .. }
-                if self.is_contained(*component, *part, batch_position) => {}
+                if self.is_contained(*component, *part, batch_position) =>
+            {
+                self.overtake_contained(record);
+            }
             Record::Write { component, part, location, block, id, checksums, .. } => {
                 let blocks = (u16::from(*block), checksums.len() as u16);
                 let of = (*component, *part, *id);
@@ -30,6 +33,7 @@ impl Group {
                     block: *block + index as u8,
                     newest: Newest::Data,
                     has_place: location.is_placed(),
+                    is_late: false,
                 };
                 self.index.insert(
                     *location,
@@ -52,6 +56,7 @@ impl Group {
                     block: *block + index,
                     newest: Newest::Trim,
                     has_place: location.is_placed(),
+                    is_late: false,
                 };
                 self.index.insert(*location, owner, (0..=*count_less_one).map(entry));
             }
@@ -141,7 +146,7 @@ impl Group {
             self.disown(ExtentLocation { member: location.member, extent: *extent }, batch_position);
         }
         if self.is_contained(*component, *part, batch_position) {
-            return;
+            return self.overtake_contained(record);
         }
         self.own(*location, *component, *part);
         self.void_unplaced(*component, *part);
@@ -176,7 +181,7 @@ impl Group {
         batch_position: u64,
     ) -> Option<(OfPart, WriteId)> {
         self.own(location, component, part);
-        self.overtake_content(component, part, first..first + count);
+        self.overtake_content(component, part, first..first + count, false);
         let (owner, id) = self.version_over_hole(component, part, id);
         if owner.is_none() && !location.is_placed() {
             return None;

@@ -1,6 +1,7 @@
 //! Mapped parts: what is written to them gets its place when it is destaged, and what it replaces stays for the snapshots that
 //! see it (docs/design/0044).
 
+use super::hold_mapped::Promise;
 use super::{Group, Phase};
 use crate::checkpoint::DeletionCheckpoint;
 use crate::component::Component;
@@ -48,8 +49,9 @@ impl Group {
     pub(super) fn first_with_content(&self, component: u32, parts: Range<u32>) -> Option<u32> {
         let placed = self.index.first_placed(component, parts.clone()).map(|(part, _)| part);
         let member = self.components[component].member;
-        let unplaced = self.index.first_unplaced(member, component, parts);
-        placed.into_iter().chain(unplaced).min()
+        let unplaced = self.index.first_unplaced(member, component, parts.clone());
+        let held = self.held.first_of(component, parts);
+        placed.into_iter().chain(unplaced).chain(held).min()
     }
 
     /// Whether a map page has all that a record at that position of the log says of a part: recovery passes such a record over.
@@ -62,9 +64,18 @@ impl Group {
         }
     }
 
+    /// Frames and pages of a device that are promised to what the log has of mapped parts, and to what layers hold.
+    pub(crate) fn promised(&self, index: u8) -> (u64, u64) {
+        let ((frames, pages), held) = (self.index.promised(index), self.held.promised(index));
+        match self.rules.hold(Rule::PromiseHeldFrames) {
+            true => (frames + held.0, pages + held.1),
+            false => (frames, pages),
+        }
+    }
+
     /// Tells the space of a device how many extents promises of frames and pages may need.
     pub(super) fn refresh_space(&mut self, index: u8) {
-        let (frames, pages) = self.index.promised(index);
+        let (frames, pages) = self.promised(index);
         let lists = self.lists_due_on(index);
         let member = &mut self.members[index];
         let wanted = member.pools.extents_wanted((frames, pages + lists), member.pages_had());
@@ -74,14 +85,14 @@ impl Group {
     /// Whether the frames that are promised are free, or there are extents for them. Where pages are lost, that may not be.
     pub(super) fn keeps_promises(&self) -> bool {
         self.members.iter().filter(|(_, member)| member.is_in_service()).all(|(index, member)| {
-            let (frames, _) = self.index.promised(index);
+            let (frames, _) = self.promised(index);
             let wanted = member.pools.extents_wanted((frames, 0), 0);
             member.lost_extents > 0 || wanted <= member.space.free_count()
         })
     }
 
     /// Whether frames for so many blocks of a part, and pages that it may need, can be promised.
-    fn may_promise(&mut self, component: u32, part: u32, frames: u64) -> bool {
+    pub(super) fn may_promise(&mut self, component: u32, part: u32, frames: u64) -> bool {
         let index = self.components[component].member;
         let is_there = self.has_content(component, part);
         if self.members[index].lost_extents > 0 && !is_there {
@@ -95,7 +106,7 @@ impl Group {
     /// Whether so many frames and pages are there beside those that are promised, or extents for them; so many extents that are set aside may be used.
     pub(super) fn has_space_for(&mut self, index: u8, (frames, pages): (u64, u64), set_aside: u64) -> bool {
         self.refresh_space(index);
-        let (now_frames, now_pages) = self.index.promised(index);
+        let (now_frames, now_pages) = self.promised(index);
         let member = &self.members[index];
         let needed = (now_frames + frames, now_pages + pages);
         let wanted = member.pools.extents_wanted(needed, member.pages_had());
@@ -115,9 +126,13 @@ impl Group {
         if !self.has_room_for_records(1 + ends.len(), blocks as u64, blocks as u64) {
             return Some(Work::Write { change, data, checksums, ends });
         }
-        if !self.may_promise(component, part, blocks as u64) {
-            self.starve(Work::Write { change, data, checksums, ends }, out);
-            return None;
+        match self.promise_over(&change, block..block + blocks as u16, &ends) {
+            Promise::Had => {}
+            Promise::Waits => return Some(Work::Write { change, data, checksums, ends }),
+            Promise::Lacks => {
+                self.starve(Work::Write { change, data, checksums, ends }, out);
+                return None;
+            }
         }
         self.push_ends((component, part), &ends, out);
         let location = ExtentLocation::unplaced(self.components[component].member);
@@ -224,7 +239,7 @@ impl Group {
     /// Pools with nothing in them are extents again, but those whose frames are promised. A record tells: the log may still say whose such an
     /// extent was before it was a pool, and that must not count for whoever has it next.
     pub(super) fn dissolve_pools(&mut self, index: u8) {
-        let (promised, _) = self.index.promised(index);
+        let (promised, _) = self.promised(index);
         for extent in self.members[index].pools.dissolve(promised) {
             self.scarcity.begin_free();
             self.submit_record(None, Record::PoolGone { location: ExtentLocation { member: index, extent } });
@@ -286,7 +301,7 @@ impl Group {
         }
         let (_, _, raised) = self.index.take_whole(dirty_key);
         raise(&mut map.regions, &raised);
-        let oldest = self.index.get(dirty_key).oldest();
+        let oldest = self.index.get(dirty_key).oldest_due();
         let through = oldest.map_or(boundary, |oldest| self.log.start_of(oldest).position.min(boundary));
         // A version that was raised by an older record may be all that there was to settle: the page keeps what it has of later ones.
         map.through = map.through.max(through);
@@ -321,7 +336,14 @@ impl Group {
         let (index, id) = (component.member, component.record.id);
         let map = match self.index.placement(key, part) {
             Some(Placement::Page(page)) => return page,
-            Some(Placement::Extent(extent)) => self.map_of_extent(key, part, (index, extent), dirty_key),
+            Some(Placement::Extent(extent)) => {
+                let map = self.map_of_extent(key, part, (index, extent), dirty_key);
+                match dirty_key {
+                    Some(_) => map,
+                    // The log has nothing of the part that is not at rest.
+                    None => MapPage { through: self.stable_head().position, ..map },
+                }
+            }
             None => {
                 self.with_reservation(key, Component::take_extent);
                 match self.members[index].lost_extents {

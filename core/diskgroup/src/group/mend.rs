@@ -8,6 +8,7 @@ use super::Group;
 use crate::backfill::{BackfillWork, Deltas};
 use crate::format::map::{DeltaGroup, Entry};
 use crate::format::page::Descriptor;
+use crate::held::PROMOTED_LAYER;
 use crate::io::{Backfill, ComponentKey, DamagedBlock, GroupError};
 use crate::limits;
 use crate::lineage::Snapshot;
@@ -111,6 +112,9 @@ impl Group {
         if self.index.placement(key, part).is_none() {
             return Err(GroupError::Damaged); // Nothing is at rest that could be mended.
         }
+        if !self.give_frames_to_held(key, part) {
+            return Err(GroupError::NoSpace);
+        }
         let map_page = self.page_for(key, part, None);
         let mut map = self.members[index].table.map(map_page).expect("it is in memory").clone();
         let mut deltas = self.deltas_in_memory((index, key), (id, part));
@@ -156,6 +160,10 @@ impl Group {
             0 => dirty.and_then(|dirty| dirty.find(block)),
             number => dirty.and_then(|dirty| dirty.find_before(block, number)),
         };
+        // What layers hold is no matter for what is at rest, but what became content and is to be written again.
+        let held = self.held.of(key, part).map_or(&[][..], |held| held.entries());
+        let is_replaced =
+            number == 0 && held.iter().any(|entry| (entry.block, entry.layer) == (block, PROMOTED_LAYER));
         let is_unknown = seen.is_lost() || seen.checksum == Descriptor::LOST.checksums[0];
         // A late snapshot that is not whole yet sees what is not its own.
         let lineage = &self.components[key].lineage;
@@ -164,7 +172,7 @@ impl Group {
             true => is_whole && seen != Entry::LOST_PAGE,
             false => given.unit().is_some() && seen.unit().is_some() && given.checksum == seen.checksum,
         };
-        match in_log.is_none() && (is_same || !self.rules.hold(Rule::MendWithTheSame)) {
+        match in_log.is_none() && !is_replaced && (is_same || !self.rules.hold(Rule::MendWithTheSame)) {
             true => Ok(()),
             false => Err(GroupError::Damaged),
         }

@@ -469,7 +469,13 @@ impl Group {
             self.members.get(member).is_some_and(|member| slot < member.geometry.component_slots)
         };
         match record {
-            Record::Write { location, .. } | Record::Trim { location, .. } if !location.is_placed() => {
+            Record::Write { location, .. }
+            | Record::Trim { location, .. }
+            | Record::Hold { location, .. }
+            | Record::HoldTrim { location, .. }
+            | Record::HoldDamaged { location, .. }
+                if !location.is_placed() =>
+            {
                 self.log.format() > FORMAT_PLAIN && self.members.get(location.member).is_some()
             }
             Record::Snapshot { member, .. }

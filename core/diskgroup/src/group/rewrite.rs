@@ -411,11 +411,7 @@ impl Group {
             return self.end_rewrite();
         }
         let page = self.page_for(key, part, None);
-        let through = self.stable_head().position;
         let mut map: MapPage = self.members[index].table.map(page).expect("it is in memory").clone();
-        if is_plain {
-            map.through = through; // The log has nothing of the part that is not at rest.
-        }
         let keeps_newer = self.rules.hold(Rule::KeepNewerThanRewritten);
         let work = self.rewriting.work.as_mut().expect("it is written");
         let moves = std::mem::take(&mut work.moves);

@@ -5,6 +5,7 @@
 //! nothing is destaged to it that came behind the record. Its map page tells that it is done. The log keeps the record until all parts are.
 
 use super::Group;
+use super::hold_mapped::Unsettled;
 use crate::component::Component;
 use crate::destage::Way;
 use crate::format::FORMAT_PLAIN;
@@ -54,9 +55,13 @@ impl Group {
             out.push(Output::Done { op, result: Err(error) });
             return None;
         }
+        let unsettled = self.settle_for_mark(key);
+        if unsettled == Unsettled::Held {
+            out.push(Output::Done { op, result: Err(GroupError::SnapshotRefused) });
+            return None;
+        }
         // As for a snapshot: what is accepted before it is before it in the log, in another batch.
-        let is_early =
-            since.is_none() || self.exclusive.holds_any_of(key) || self.buffer.gathers(component_id);
+        let is_early = since.is_none() || unsettled == Unsettled::Settling || self.exclusive.holds_any_of(key) || self.buffer.gathers(component_id);
         if is_early || !self.has_guest_room(0) {
             return Some(Work::Rollback { change, number });
         }

@@ -1,6 +1,7 @@
 //! Snapshots of components: made, told in lists, and taken apart when they are deleted (docs/design/0044).
 
 use super::Group;
+use super::hold_mapped::Unsettled;
 use crate::component::{Component, Packed};
 use crate::format::FORMAT_PLAIN;
 use crate::format::batch::{Origin, Record};
@@ -114,14 +115,16 @@ impl Group {
         let is_refused = self.members.superblocks()[0].format == FORMAT_PLAIN
             || is_taken
             || component.lineage.snapshots().len() >= SNAPSHOTS_MAX
-            || component.lineage.is_rolling_back()
-            || self.held.of_component(key).next().is_some();
-        if is_refused {
+            || component.lineage.is_rolling_back();
+        let unsettled = if is_refused { Unsettled::Held } else { self.settle_for_mark(key) };
+        if unsettled == Unsettled::Held {
             out.push(Output::Done { op, result: Err(GroupError::SnapshotRefused) });
             return None;
         }
+        let component = &self.components[key];
         // What the component's parts become by changes under way is part of it, and must be before it in the log. Its list needs a page.
         let is_early = self.log.format() == FORMAT_PLAIN
+            || unsettled == Unsettled::Settling
             || self.exclusive.holds_any_of(key)
             || (self.buffer.gathers(component_id) && self.rules.hold(Rule::MarkBetweenBatches));
         let wanted = list_pages(component.lineage.snapshots().len() + 1);

@@ -63,7 +63,9 @@ impl Group {
         let mut regions = [WriteId::default(); REGIONS_PER_EXTENT];
         match self.index.placement(component, part) {
             None if member.lost_extents > 0 => return Err(None),
-            None if dirty.is_none() => return Ok(Versions::Hole(hole)),
+            None if dirty.is_none() && !self.held.touches(component, part) => {
+                return Ok(Versions::Hole(hole));
+            }
             None => {}
             Some(Placement::Extent(_)) if dirty.is_some_and(Dirty::is_reset) => {}
             Some(Placement::Extent(extent)) => {

@@ -202,7 +202,8 @@ impl Group {
     pub(super) fn accept_trim(&mut self, change: Change, count: u16, out: &mut Vec<Output>) -> Option<Work> {
         let change = self.not_lessened(change, count);
         let Change { op, component: key, part, layer, block, id, origin } = change;
-        if count > 0 && self.is_unplaced(key, part) && self.has_content(key, part) {
+        let is_there = self.has_content(key, part) || self.held.touches(key, part);
+        if count > 0 && self.is_unplaced(key, part) && is_there {
             return self.accept_unplaced_trim(change, count, out);
         }
         let Component { member, ref record, .. } = self.components[key];
@@ -458,9 +459,9 @@ impl Group {
                 self.release_extent(*location, out);
             }
             Record::Snapshot { .. } | Record::Rollback { .. } | Record::SnapshotGone { .. } => {}
-            Record::Hold { location, .. }
-            | Record::HoldTrim { location, .. }
-            | Record::HoldDamaged { location, .. } => self.index.accepted_hold_is_stable(*location),
+            Record::Hold { .. } | Record::HoldTrim { .. } | Record::HoldDamaged { .. } => {
+                self.accepted_hold_is_stable(record);
+            }
             // What they were about may leave an extent empty.
             Record::Promote(_) | Record::End(_) => self.scarcity.note_trim(),
         }

@@ -29,6 +29,8 @@ pub(crate) struct IndexEntry {
     pub(crate) newest: Newest,
     /// Whether it has its place: its part's extent, or a frame to which it is on its way. Else a frame is promised to it.
     pub(crate) has_place: bool,
+    /// Whether it was held and became content behind the boundary of the round of destaging under way: a later round takes it (`group/hold_mapped.rs`).
+    pub(crate) is_late: bool,
 }
 
 impl IndexEntry {
@@ -224,6 +226,24 @@ impl Dirty {
             .chain(self.reset)
             .chain(self.direct.as_ref().map(|direct| direct.position))
             .min()
+    }
+
+    /// Whether a round up to that boundary takes anything of it.
+    pub(crate) fn is_due(&self, boundary: u64) -> bool {
+        self.oldest_due().is_some_and(|oldest| oldest < boundary)
+    }
+
+    /// The oldest log position of what the round under way may take.
+    pub(crate) fn oldest_due(&self) -> Option<u64> {
+        let due = self.all_entries().filter(|entry| !entry.is_late).map(|entry| entry.position);
+        let raised = self.raised.iter().map(|raised| raised.position);
+        due.chain(raised).chain(self.reset).chain(self.direct.as_ref().map(|direct| direct.position)).min()
+    }
+
+    /// What became content late is taken by rounds from now on.
+    pub(super) fn forget_late(&mut self) {
+        let former = self.former.iter_mut().flat_map(|segment| segment.entries.iter_mut());
+        former.chain(&mut self.entries).for_each(|entry| entry.is_late = false);
     }
 
     /// Whether the version of a block from that position of the log is the newest of its segment.

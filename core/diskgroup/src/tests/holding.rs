@@ -16,9 +16,9 @@ const LOG_BLOCKS: u64 = LOG_SIZE / BLOCK_SIZE;
 const ANY: WriteId = WriteId { epoch: u32::MAX, sequence: u64::MAX };
 
 /// Operations are numbered, so that each answer is found.
-struct Layers {
-    bench: Bench,
-    component: ComponentKey,
+pub(super) struct Layers {
+    pub(super) bench: Bench,
+    pub(super) component: ComponentKey,
     next: u64,
     /// The last change.
     last: u64,
@@ -28,47 +28,50 @@ struct Layers {
 
 /// Where blocks of the layer are.
 #[derive(Clone, Copy)]
-struct At {
-    part: u32,
+pub(super) struct At {
+    pub(super) part: u32,
     layer: u8,
     block: u16,
     count: u16,
 }
 
-const fn at(layer: u8, block: u16, count: u16) -> At {
+pub(super) const fn at(layer: u8, block: u16, count: u16) -> At {
     At { part: 0, layer, block, count }
 }
 
-fn range(layer: u8, block: u16, count: u16) -> LayerRange {
+pub(super) fn range(layer: u8, block: u16, count: u16) -> LayerRange {
     LayerRange { layer, block, count, through: ANY }
 }
 
 impl Layers {
-    fn new() -> Layers {
+    pub(super) fn new() -> Layers {
         Layers::with(Settings::default())
     }
 
-    fn with(settings: Settings) -> Layers {
-        let mut bench = Bench::open_with(Bench::blank(), settings, BTreeSet::new());
+    pub(super) fn with(settings: Settings) -> Layers {
+        Layers::of(Bench::open_with(Bench::blank(), settings, BTreeSet::new()))
+    }
+
+    pub(super) fn of(mut bench: Bench) -> Layers {
         let component = bench.create();
         Layers { bench, component, next: 100, last: 0, epoch: 1 }
     }
 
-    fn op(&mut self) -> u64 {
+    pub(super) fn op(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 
-    fn end(&mut self, op: u64) -> Result<Completion, GroupError> {
+    pub(super) fn end(&mut self, op: u64) -> Result<Completion, GroupError> {
         self.bench.done.get(&op).cloned().expect("it is answered")
     }
 
     /// Writes blocks of one byte.
-    fn put(&mut self, at: At, fill: u8, sequence: u64) -> Result<(), GroupError> {
+    pub(super) fn put(&mut self, at: At, fill: u8, sequence: u64) -> Result<(), GroupError> {
         self.put_and_end(at, fill, sequence, LayerRanges::new())
     }
 
-    fn put_and_end(&mut self, at: At, fill: u8, sequence: u64, ends: LayerRanges) -> Result<(), GroupError> {
+    pub(super) fn put_and_end(&mut self, at: At, fill: u8, sequence: u64, ends: LayerRanges) -> Result<(), GroupError> {
         let op = self.op();
         self.last = sequence;
         let mut buffer = self.bench.pool.take(usize::from(at.count) * BLOCK_SIZE as usize).expect("memory");
@@ -92,7 +95,7 @@ impl Layers {
         self.end(op).map(drop)
     }
 
-    fn trim(&mut self, at: At, sequence: u64) -> Result<(), GroupError> {
+    pub(super) fn trim(&mut self, at: At, sequence: u64) -> Result<(), GroupError> {
         let op = self.op();
         self.last = sequence;
         let At { part, layer, block, count } = at;
@@ -110,24 +113,24 @@ impl Layers {
         self.end(op).map(drop)
     }
 
-    fn promote(&mut self, ranges: LayerRanges) {
+    pub(super) fn promote(&mut self, ranges: LayerRanges) {
         let op = self.op();
         self.bench.ask(Input::Promote { op: Op(op), component: self.component, part: 0, ranges });
         assert!(self.end(op).is_ok());
     }
 
-    fn finish(&mut self, ranges: LayerRanges) {
+    pub(super) fn finish(&mut self, ranges: LayerRanges) {
         let op = self.op();
         self.bench.ask(Input::End { op: Op(op), component: self.component, part: 0, ranges });
         assert!(self.end(op).is_ok());
     }
 
     /// The byte that a block is full of, as a layer reads; 0 for a hole.
-    fn read(&mut self, layer: u8, block: u16) -> Result<u8, GroupError> {
+    pub(super) fn read(&mut self, layer: u8, block: u16) -> Result<u8, GroupError> {
         self.read_part(0, layer, block)
     }
 
-    fn read_part(&mut self, part: u32, layer: u8, block: u16) -> Result<u8, GroupError> {
+    pub(super) fn read_part(&mut self, part: u32, layer: u8, block: u16) -> Result<u8, GroupError> {
         let op = self.op();
         let (component, count, verify) = (self.component, 1, true);
         self.bench.ask(Input::Read { op: Op(op), component, part, layer, block, count, snapshot: 0, verify });
@@ -143,20 +146,20 @@ impl Layers {
         }
     }
 
-    fn reads(&mut self, block: u16) -> [u8; 3] {
+    pub(super) fn reads(&mut self, block: u16) -> [u8; 3] {
         [0, 1, 2].map(|layer| self.read(layer, block).expect("it can be read"))
     }
 
-    fn held(&self) -> Vec<HeldBlocks> {
+    pub(super) fn held(&self) -> Vec<HeldBlocks> {
         self.bench.group.held(self.component, 0)
     }
 
-    fn is_held(&self) -> bool {
+    pub(super) fn is_held(&self) -> bool {
         !self.held().is_empty()
     }
 
     /// The version of the first region of the first part.
-    fn version(&mut self) -> WriteId {
+    pub(super) fn version(&mut self) -> WriteId {
         let op = self.op();
         let (component, since, from_part) = (self.component, WriteId::default(), 0);
         self.bench.ask(Input::Changed { op: Op(op), component, since, from_part });
@@ -170,14 +173,21 @@ impl Layers {
     }
 
     /// The process ends without a word, and begins again.
-    fn crash(self) -> Layers {
-        let bench = self.bench.restart();
+    pub(super) fn crash(self) -> Layers {
+        self.crash_without(None)
+    }
+
+    /// The same without a rule from then on.
+    pub(super) fn crash_without(self, removed: Option<Rule>) -> Layers {
+        let settings = Settings { rules: removed.into(), ..Settings::default() };
+        let Bench { format, devices, .. } = self.bench;
+        let bench = Bench::start_of(format, devices, settings, (BTreeSet::new(), false));
         let component = bench.group.component(ComponentId(1)).expect("it is there");
         Layers { bench, component, next: self.next, last: self.last, epoch: self.epoch }
     }
 
     /// Destages all that can be. All changes are decided, for windows stay in the log.
-    fn drain(&mut self) {
+    pub(super) fn drain(&mut self) {
         let op = self.op();
         self.bench.decide(op, self.component, id(1, self.last), 1);
         self.bench.group.drain();
@@ -186,12 +196,12 @@ impl Layers {
     }
 
     /// Writes the content of other parts until the log has gone round so many times.
-    fn go_round(&mut self, times: u64, first_sequence: u64) {
+    pub(super) fn go_round(&mut self, times: u64, first_sequence: u64) {
         self.fill_log(times * LOG_BLOCKS / 64, first_sequence);
     }
 
     /// The same with so many writes of 60 blocks.
-    fn fill_log(&mut self, writes: u64, first_sequence: u64) {
+    pub(super) fn fill_log(&mut self, writes: u64, first_sequence: u64) {
         let mut sequence = first_sequence;
         while sequence < first_sequence + writes {
             let part = 1 + (sequence % 7) as u32;
