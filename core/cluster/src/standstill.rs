@@ -69,7 +69,7 @@ pub fn standstill(view: &View, disk: &DiskRecord, now: Instant) -> Option<String
 /// Snapshots that no copy has as a whole cannot move, and the disk keeps both layouts for what is left of them.
 fn snapshots_that_stay(disk: &DiskRecord) -> Option<String> {
     let waiting = disk.snapshots_to_move().into_iter().filter(|_| disk.has_passed());
-    let lost = waiting.filter(|one| disk.copies_with(one.number).0 == 0);
+    let lost = waiting.filter(|one| !disk.is_readable(one.number));
     let names: Vec<String> = lost.map(|one| one.name.clone()).collect();
     let text = format!(
         "no copy in service has all of {}: bring back those that are away, or delete it",

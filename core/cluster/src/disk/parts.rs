@@ -216,7 +216,7 @@ pub enum NoSnapshot {
     NoRollback,
     /// A component has a snapshot that no other one has.
     #[error(
-        "component {component} is the only one in service that has snapshot {name}: delete that one first, or bring another copy back"
+        "snapshot {name} cannot be read without component {component}: delete that snapshot first, or bring another component of the disk back that has it"
     )]
     OnlyOn {
         /// The component.

@@ -8,6 +8,7 @@ use base::ComponentId;
 use layout::Side;
 use placement::Every;
 use replication::{Member, Roster, Standing, Together};
+use std::collections::BTreeSet;
 
 impl Snapshot {
     /// Whether it is one of those that a schedule keeps and deletes.
@@ -17,16 +18,32 @@ impl Snapshot {
 }
 
 impl DiskRecord {
-    /// Copies of each part that have a snapshot as a whole and count, and copies that there are to be; the least of all parts of each. While the disk moves: those of the layout
-    /// that it had, from which the other one gets them last.
+    /// Copies of each part, or members of rows, that have a snapshot as a whole and count, and those that there are to be; the least of all parts of each. While the disk moves:
+    /// those of the layout that it had, from which the other one gets them last.
     pub fn copies_with(&self, number: u32) -> (usize, usize) {
-        let places = 0..self.layout.side(Side::New).map_or(self.layout.place_count(), |(first, _)| first);
-        let with_it = |place: usize| {
-            let members = self.roster.members.iter().filter(|one| usize::from(one.place) == place);
-            members.filter(|one| one.standing == Standing::Active && !one.lacks.contains(number)).count()
-        };
         let wanted = |place: usize| self.layout.place(place).map_or(0, <[_]>::len);
-        (places.clone().map(with_it).min().unwrap_or(0), places.map(wanted).min().unwrap_or(0))
+        let with_it = |place: usize| self.members_with(place, number);
+        let places = || self.places_with_snapshots();
+        (places().map(with_it).min().unwrap_or(0), places().map(wanted).min().unwrap_or(0))
+    }
+
+    /// Whether a snapshot can be read as a whole, as far as components are there that count: of each part from one copy, or from as many members of rows as they have data units.
+    pub fn is_readable(&self, number: u32) -> bool {
+        self.places_with_snapshots().all(|place| self.members_with(place, number) >= self.needed_of(place))
+    }
+
+    /// Components of a place that it takes to read what stands in it.
+    fn needed_of(&self, place: usize) -> usize {
+        self.layout.place_code(place).map_or(1, |code| usize::from(code.data()))
+    }
+
+    fn places_with_snapshots(&self) -> std::ops::Range<usize> {
+        0..self.layout.side(Side::New).map_or(self.layout.place_count(), |(first, _)| first)
+    }
+
+    fn members_with(&self, place: usize, number: u32) -> usize {
+        let members = self.roster.members.iter().filter(|one| usize::from(one.place) == place);
+        members.filter(|one| one.standing == Standing::Active && !one.lacks.contains(number)).count()
     }
 
     /// Asks for a snapshot of that name. The owner takes it as soon as it can.
@@ -260,23 +277,33 @@ impl DiskRecord {
         }
     }
 
-    /// Refuses to take a component out that has a snapshot which no other active component of its place has.
+    /// Refuses to take a component out that has a snapshot which the other active components of its place do not have without it.
     pub(super) fn expect_snapshots_elsewhere(&self, component: ComponentId) -> Result<(), Objection> {
         let Some(member) = self.roster.member(component) else { return Ok(()) };
         self.expect_snapshots_stay(member.place, |id| id != component)
     }
 
-    /// Refuses that of a place only those components stay, if a snapshot of one that goes is on none of them that is active.
+    /// Refuses that of a place only those components stay, if a snapshot of one that goes is not on as many of them that are active as it takes to read it: one copy, or of
+    /// rows as many as there are data units.
     pub(super) fn expect_snapshots_stay(
         &self,
         place: u16,
         stays: impl Fn(ComponentId) -> bool,
     ) -> Result<(), Objection> {
         let here = || self.roster.members.iter().filter(|one| one.place == place);
+        let needed = self.needed_of(usize::from(place));
+        let is_enough = |members: &mut dyn Iterator<Item = &Member>| {
+            let positions = members.map(|one| one.rows.map_or(0, |rows| rows.position));
+            positions.collect::<BTreeSet<u8>>().len() >= needed
+        };
         for snapshot in &self.snapshots.taken {
             let has_it = |one: &&Member| !one.lacks.contains(snapshot.number);
+            let is_active = |one: &&Member| one.standing == Standing::Active;
             let is_kept =
-                here().any(|one| stays(one.component) && one.standing == Standing::Active && has_it(&one));
+                is_enough(&mut here().filter(|one| stays(one.component)).filter(is_active).filter(has_it));
+            if !is_enough(&mut here().filter(|one| one.standing != Standing::Stale).filter(has_it)) {
+                continue; // Whoever goes, nobody can read it.
+            }
             let mut going = here().filter(|one| !stays(one.component) && one.standing != Standing::Stale);
             if let Some(one) = going.find(has_it).filter(|_| !is_kept) {
                 let (component, name) = (one.component, snapshot.name.clone());

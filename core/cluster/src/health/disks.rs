@@ -4,7 +4,7 @@ use super::code::Code;
 use super::finding::{Finding, Severity, Subject};
 use super::surroundings::Surroundings;
 use crate::compliance::{differences, waits_for_moves};
-use crate::disk::{DiskRecord, DiskState, Reason};
+use crate::disk::{DiskRecord, DiskState, Reason, Snapshot};
 use crate::domains::{self, SharedDomain};
 use crate::ground::device_name;
 use crate::limits::{MOVE_PAUSED_AFTER, MOVE_STUCK_AFTER, RESYNC_STUCK_AFTER};
@@ -93,30 +93,34 @@ fn half_rolled_back(view: &View, disk: &DiskRecord, found: &mut Vec<Finding>) {
 
 /// A copy that was away when a snapshot was taken, or was made later, does not have it.
 fn on_few_copies(disk: &DiskRecord, found: &mut Vec<Finding>) {
-    let few = disk.snapshots.taken.iter().map(|one| (&one.name, disk.copies_with(one.number)));
-    let few: Vec<_> = few.filter(|(_, (copies, wanted))| copies < wanted).collect();
-    let Some((least, wanted)) = few.iter().map(|(_, copies)| *copies).min() else { return };
-    let names: Vec<String> = few.iter().map(|(name, _)| (*name).clone()).collect();
+    let is_on_few = |one: &&Snapshot| {
+        let (copies, wanted) = disk.copies_with(one.number);
+        copies < wanted
+    };
+    let few: Vec<&Snapshot> = disk.snapshots.taken.iter().filter(is_on_few).collect();
+    let Some((least, wanted)) = few.iter().map(|one| disk.copies_with(one.number)).min() else { return };
+    let is_lost = few.iter().any(|one| !disk.is_readable(one.number));
+    let names: Vec<String> = few.iter().map(|one| one.name.clone()).collect();
     let named = if names.len() > 5 { format!("{} snapshots", names.len()) } else { listed(&names) };
     found.push(Finding {
         code: Code::SnapshotsReduced,
-        severity: if least == 0 { Severity::Warning } else { Severity::Notice },
+        severity: if is_lost { Severity::Warning } else { Severity::Notice },
         subject: Subject::Disk(disk.id),
         cause: format!(
-            "copies of {} that were away, or were made later, do not have {named}: {}",
+            "components of {} that were away, or were made later, do not have {named}: {}",
             disk.name,
-            match least {
-                0 => "some cannot be read as a whole".to_owned(),
-                least => format!("at worst, {least} of {wanted} copies has one"),
+            match is_lost {
+                true => "some cannot be read as a whole".to_owned(),
+                false => format!("at worst, {least} of {wanted} has one"),
             }
         ),
-        remedy: match least {
-            0 => format!(
+        remedy: match is_lost {
+            true => format!(
                 "wait for the hosts and devices that are away; if they do not return, delete these and take new snapshots of {}",
                 disk.name
             ),
-            _ => "nothing: each copy gets them from one that has them, once it is up to date and its device has room; until then a copy that alone \
-                  has one is not taken out of the disk"
+            false => "nothing: each gets them from those that have them, once it is up to date and its device has room; until then none is taken out of the disk \
+                      without which one of these could not be read"
                 .to_owned(),
         },
     });

@@ -875,7 +875,7 @@ fn snapshots_that_copies_lack_are_told() {
         });
         disk.roster.members.iter_mut().take(lacking).for_each(|one| one.lacks.add(4));
     };
-    let cause = "copies of disk1 that were away, or were made later, do not have monday: at worst, 1 of 2 copies has one";
+    let cause = "components of disk1 that were away, or were made later, do not have monday: at worst, 1 of 2 has one";
     check(Code::SnapshotsReduced, cause, |view| take(view, 1));
     check(Code::SnapshotsReduced, "some cannot be read as a whole", |view| take(view, 2));
 }

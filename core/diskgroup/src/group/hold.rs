@@ -419,8 +419,8 @@ impl Group {
         let is_due =
             |entry: &HeldEntry| range.contains(&u16::from(entry.block)) && entry.id <= blocks.through;
         let place = self.place_of_held((key, part));
-        let is_contained = self.is_contained(blocks.component, part, batch_position)
-            && self.rules.hold(Rule::SettleOnce);
+        let is_contained =
+            self.is_contained(blocks.component, part, batch_position) && self.rules.hold(Rule::SettleOnce);
         let promoted = self.held.take(key, part, |entry| entry.layer == blocks.layer && is_due(entry));
         if blocks.layer == ROW_LAYER {
             let ended = self.held.take(key, part, |entry| entry.layer < PROMOTED_LAYER && is_due(entry));

@@ -206,7 +206,8 @@ impl Group {
         let ignores_rows = !self.rules.hold(Rule::DecideRowsBeforeMark);
         let mut unsettled = Unsettled::Nothing;
         for (_, held) in self.held.of_component(key) {
-            let mut entries = held.entries().iter().filter(|entry| !(ignores_rows && entry.layer == ROW_LAYER));
+            let mut entries =
+                held.entries().iter().filter(|entry| !(ignores_rows && entry.layer == ROW_LAYER));
             let is_held = |entry: &HeldEntry| entry.layer != ROW_LAYER && entry.layer != PROMOTED_LAYER;
             let is_pending = held.is_pending();
             if !is_pending && held.entries().iter().any(is_held) {

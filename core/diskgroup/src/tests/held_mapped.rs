@@ -6,9 +6,9 @@ use crate::format::FORMAT_VERSION;
 use crate::format::page::Compression;
 use crate::io::Backfill;
 use crate::{Completion, Giving, GroupError, Input, Op, ROW_LAYER, Rule, Settings};
+use base::RequestTag;
 use base::request::Piece;
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
-use base::RequestTag;
 use smallvec::smallvec;
 use std::collections::BTreeSet;
 

@@ -74,7 +74,7 @@ impl World {
         self.run_until(self.now + 1000 * MS)
     }
 
-    /// Whether each place of all disks has a component beside each, and no snapshot is on one of them alone (others may have no room for it), so that each block has a good copy.
+    /// Whether each place of all disks has more components than it takes to read it, and so has each snapshot (others may have no room for it), so that each block is known without any one of them.
     fn has_copies(&self) -> bool {
         self.directory.disks().iter().all(|disk| {
             let Some((_, roster)) = self.directory.get(*disk) else { return false };
@@ -84,9 +84,11 @@ impl World {
             };
             let have =
                 |place: u16, number: u32| actives(place).filter(|one| !one.lacks.contains(number)).count();
+            let needed = self.plan.code.map_or(1, |code| usize::from(code.data()));
             (0..roster.place_count() as u16).all(|place| {
-                let taken = &roster.snapshots.taken;
-                actives(place).count() > 1 && taken.iter().all(|number| have(place, *number) != 1)
+                let mut taken = roster.snapshots.taken.iter();
+                actives(place).count() > needed
+                    && taken.all(|number| !(1..=needed).contains(&have(place, *number)))
             })
         })
     }
