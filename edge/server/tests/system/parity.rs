@@ -280,3 +280,54 @@ fn snapshots_of_raid_5_outlive_any_one_host_and_tell_what_changed() {
     assert!(std::fs::read(folder.join("back")).expect("it was copied") == before[1]);
     check(first);
 }
+
+/// What guests write is compressed below RAID-5, with snapshots of it, and reads as it was without any one host.
+#[test]
+fn raid_5_is_compressed() {
+    let cluster = Cluster::start(3);
+    let holders = cluster.with_parity("web", "96MiB", "default,method=parity,stripes=1,compression=lz4");
+    let (first, web) = (holders[0].as_str(), cluster.uri(&holders[0], "web"));
+    let qemu_io = |uri: &str, commands: &[&str]| {
+        let mut all = vec!["-f", "raw"];
+        commands.iter().for_each(|command| all.extend(["-c", *command]));
+        all.push(uri);
+        run("qemu-io", &all);
+    };
+    let packed = || cluster.json(first, &["disk", "show", "web"])["compressed"]["packed_bytes"].as_u64();
+    let mut turn = 0;
+    wait_for("blocks are compressed", 60, || {
+        turn += 1;
+        let pattern = format!("write -P {} 0 48M", 2 + turn % 200);
+        qemu_io(&web, &[&pattern, "write -P 1 64M 4k"]);
+        packed().filter(|bytes| *bytes > 0)
+    });
+    qemu_io(&web, &["write -P 0xa1 0 32M", "write -P 0xa2 5M 4k", "write -P 0xa3 64M 68k"]);
+    let done = cluster.cli(first, &["disk", "snapshot", "create", "web", "one"]);
+    assert!(done.status.success(), "{}", said(&done));
+    qemu_io(&web, &["write -P 0xa4 1M 40M", "write -P 0xa5 64M 4k"]);
+    for victim in &holders[1..] {
+        cluster.order("kill", victim);
+        qemu_io(
+            &web,
+            &["read -P 0xa1 0 1M", "read -P 0xa4 1M 40M", "read -P 0xa5 64M 4k", "read -P 0xa3 65540k 64k"],
+        );
+        let one = cluster.uri(first, "web@one");
+        run(
+            "qemu-io",
+            &[
+                "-r",
+                "-f",
+                "raw",
+                "-c",
+                "read -P 0xa1 0 5M",
+                "-c",
+                "read -P 0xa2 5M 4k",
+                "-c",
+                "read -P 0xa3 64M 68k",
+                &one,
+            ],
+        );
+        cluster.order("start", victim);
+        cluster.wait_until_on(first, "web", &holders.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+}
