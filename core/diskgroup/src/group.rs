@@ -69,7 +69,7 @@ use crate::log::Log;
 use crate::member::Member;
 use crate::members::Members;
 use crate::read::{BlockRange, ReadState, Reads};
-use crate::recovery::Recovery;
+use crate::recovery::{Overtaken, Recovery};
 use crate::requests::{PendingIo, Purpose, Requests};
 use crate::rewrite::Rewriting;
 use crate::rules::Rule;
@@ -88,7 +88,7 @@ use base::rules::Rules;
 use base::units::BLOCK_SIZE;
 use base::{Buffer, ComponentId, DeviceId, GroupId, Instant, Pool, WriteId};
 use slab::Slab;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a group is run with.
 #[derive(Debug, Clone)]
@@ -147,6 +147,10 @@ pub struct Group {
     index: Index,
     /// What stands in the log beside the content of parts.
     held: Held,
+    /// Mapped parts of which the log has promotions, with the position of the last one.
+    promotions: BTreeMap<(u32, u32), u64>,
+    /// At the end of recovery: see [`Group::keep_overtaken`].
+    overtaken: Vec<Overtaken>,
     carrying: Carrying,
     log: Log,
     buffer: WriteBuffer,
@@ -223,6 +227,8 @@ impl Group {
             components: Components::default(),
             index,
             held: Held::default(),
+            promotions: BTreeMap::new(),
+            overtaken: Vec::new(),
             carrying: Carrying::default(),
             log,
             buffer: WriteBuffer::default(),

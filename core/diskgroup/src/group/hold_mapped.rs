@@ -9,22 +9,22 @@
 //! answered, so they are decided before it, in a batch before its own. So a block is held and becomes content between the same two marks, and stands
 //! behind the first in the log, wherever its data do.
 //!
-//! **What a map page contains.** A start passes over records from before the position that the page tells. A promotion is such a record. Its block is in the
-//! page by then, unless the content was changed between hold and promotion: then it waits to be written again as content. So that a start can
-//! tell the two apart, changes that it passes over still overtake what is held. And a round of destaging does not take blocks that became content behind its
-//! boundary, though their data stand before it: the page would have them without containing their promotion. The tail stays before such blocks until
-//! the next round has taken them.
+//! **What a map page contains.** A start passes over records from before the position that the page tells, promotions among them. So a round of
+//! destaging does not take blocks that became content behind its boundary, though their data stand before it: the page would have them without
+//! containing their promotion. A round that begins has its boundary behind the promotions of all that it takes. The tail stays before blocks that became
+//! content meanwhile until the next round has taken them. And what was written between a hold and its promotion
+//! is contained wherever the promoted block is, so that it never has the last word; the page stays as long as the log has the promotion.
 
-use super::Group;
-use super::hold::NewHold;
+use super::hold::{NewHold, new_entry};
+use super::{Group, Phase};
 use crate::format::batch::{ExtentLocation, Record};
 use crate::held::{HeldEntry, HeldPart, PROMOTED_LAYER, ROW_LAYER, Settling, held_layer};
-use crate::index::Newest;
+use crate::index::{IndexEntry, Newest};
 use crate::io::LayerRanges;
+use crate::log::BatchStart;
 use crate::rules::Rule;
 use crate::work::Change;
 use base::ComponentId;
-use base::units::BLOCKS_PER_EXTENT;
 use std::ops::Range;
 
 /// Where blocks that are to be held will settle.
@@ -167,28 +167,73 @@ impl Group {
     }
 
     /// Whether a held block of a part that becomes content is none for the round of destaging under way.
-    pub(super) fn is_settled_late(&self, (key, part): (u32, u32), position: u64) -> bool {
-        self.destaging.boundary().is_some_and(|boundary| position < boundary)
+    pub(super) fn is_settled_late(&self, location: ExtentLocation, position: u64) -> bool {
+        !location.is_placed()
+            && self.destaging.boundary().is_some_and(|boundary| position < boundary)
             && self.rules.hold(Rule::SettleInLaterRound)
-            && self.is_unplaced(key, part)
     }
 
-    /// A start passes over a change that a map page contains: what was held before it counts as overtaken all the same.
-    pub(super) fn overtake_contained(&mut self, record: &Record) {
-        if !self.rules.hold(Rule::OvertakeContained) {
-            return;
+    /// The boundary of a round that is to begin: behind the promotions of all blocks without a place that it takes.
+    pub(super) fn boundary_behind_settled(&self, mut boundary: BatchStart, head: BatchStart) -> BatchStart {
+        while let Some(behind) = self.index.behind_settled(boundary.position) {
+            boundary = self.log.start_at_or_after(behind, head);
         }
-        let (component, part, blocks) = match record {
-            Record::Write { component, part, block, checksums, .. } => {
-                (component, part, u16::from(*block)..u16::from(*block) + checksums.len() as u16)
+        boundary
+    }
+
+    /// Whether a block that becomes content there, and whose content was changed since it was held, is written again: it goes to an extent of its own. While the
+    /// log is read, nobody knows yet ([`Group::keep_overtaken`]).
+    pub(super) fn is_written_again(&self, (key, part): (u32, u32), location: ExtentLocation) -> bool {
+        let is_open = matches!(self.phase, Phase::Open);
+        let is_plain = self.index.extent_of(key, part).is_some();
+        is_open && is_plain && (location.is_placed() || !self.components[key].lineage.has_living())
+    }
+
+    /// Such a block stands in the index: its part must have a map page when it is destaged.
+    pub(super) fn note_overtaken(&mut self, (key, part): (u32, u32), (block, position): (u8, u64)) {
+        let component = self.components[key].record.id;
+        match &mut self.phase {
+            Phase::Opening(recovery) => recovery.note_overtaken(component, part, (block, position)),
+            Phase::Open | Phase::Failed => self.index.want_map(key, part),
+        }
+    }
+
+    /// The log is read, and the maps are built: blocks that became content in spite of later changes, and that go to an extent, are written again.
+    pub(super) fn keep_overtaken(&mut self) {
+        for (component, part, (block, position)) in std::mem::take(&mut self.overtaken) {
+            let Some(key) = self.components.key_of(component) else { continue };
+            let Some(extent) = self.index.extent_of(key, part) else { continue };
+            if self.components[key].lineage.has_living() {
+                self.index.want_map(key, part);
+                continue;
             }
-            Record::Trim { component, part, block, count_less_one, .. } => {
-                (component, part, u16::from(*block)..u16::from(*block) + u16::from(*count_less_one) + 1)
+            let Some(entry) = self.index.take_newest(key, part, block, position) else { continue };
+            let IndexEntry { id, checksum, newest, .. } = entry;
+            let entry = HeldEntry { position, checksum, block, newest, ..new_entry(PROMOTED_LAYER, id) };
+            let location = ExtentLocation { member: self.components[key].member, extent };
+            self.held.insert(key, part, location, [entry]);
+        }
+    }
+
+    /// A promotion stands at that position of the log. As long as it does, a map page of the part stays: without it, a start would not pass over what was
+    /// written between a hold and its promotion.
+    pub(super) fn note_promotion(&mut self, part: (u32, u32), position: u64) {
+        let is_plain = self.index.page_of(part.0, part.1).is_none() && !self.is_unplaced(part.0, part.1);
+        if !is_plain && self.rules.hold(Rule::KeepPagesOfPromotions) {
+            self.promotions.insert(part, position);
+        }
+    }
+
+    /// The tail of the log has moved on: map pages that stayed for promotions are given back if they are empty.
+    pub(super) fn forget_promotions(&mut self) {
+        let tail = self.log.tail();
+        let past: Vec<(u32, u32)> =
+            self.promotions.extract_if(.., |_, position| *position < tail).map(|(part, _)| part).collect();
+        for (key, part) in past {
+            if self.check_component(key, part).is_ok() {
+                self.drop_map_if_empty(key, part);
             }
-            Record::Direct { component, part, .. } => (component, part, 0..BLOCKS_PER_EXTENT as u16),
-            _ => unreachable!("changes of content"),
-        };
-        self.overtake_content(*component, *part, blocks, true);
+        }
     }
 
     /// What of a component stands in the way of a mark. Its undecided row writes are decided by that.
@@ -207,7 +252,9 @@ impl Group {
         let mut unsettled = Unsettled::Nothing;
         for (_, held) in self.held.of_component(key) {
             let mut entries = held.entries().iter().filter(|entry| !(ignores_rows && entry.layer == ROW_LAYER));
-            let is_held = |entry: &HeldEntry| entry.layer != ROW_LAYER && entry.layer != PROMOTED_LAYER;
+            // Damaged content stays as it is until it is written.
+            let is_settling = |entry: &HeldEntry| entry.layer == PROMOTED_LAYER && !entry.is_damaged;
+            let is_held = |entry: &HeldEntry| entry.layer != ROW_LAYER && !is_settling(entry);
             let is_pending = held.is_pending();
             if !is_pending && held.entries().iter().any(is_held) {
                 return Unsettled::Held;

@@ -84,6 +84,8 @@ pub(crate) struct Dirty {
     pub(super) born: u32,
     /// Whether anything of it gets its place when it is destaged.
     pub(super) is_mapped: bool,
+    /// Whether blocks of it that wait for frames must get them, though no snapshot sees what they replace (`group/hold_mapped.rs`).
+    pub(super) wants_map: bool,
     /// Entries in all segments to which a frame is promised.
     pub(super) data_count: u32,
     /// Frames and pages that are promised to it.
@@ -112,6 +114,7 @@ impl Dirty {
             former: Vec::new(),
             born: 0,
             is_mapped: !location.is_placed(),
+            wants_map: false,
             data_count: 0,
             promised: (0, 0),
             pending_blocks: 0,
@@ -226,6 +229,26 @@ impl Dirty {
             .chain(self.reset)
             .chain(self.direct.as_ref().map(|direct| direct.position))
             .min()
+    }
+
+    /// Whether the blocks of the oldest segment must get frames.
+    pub(crate) fn must_be_mapped(&self) -> bool {
+        let (_, entries) = self.oldest_segment();
+        self.wants_map && !entries.is_empty() && entries.iter().all(|entry| !entry.has_place)
+    }
+
+    /// Takes the newest version of a block out, if it stands at that position of the log.
+    pub(super) fn take_newest(&mut self, block: u8, position: u64) -> Option<IndexEntry> {
+        self.find(block).filter(|entry| entry.position == position)?;
+        let former = self.former.iter_mut().map(|segment| &mut segment.entries).rev();
+        let mut segments = std::iter::once(&mut self.entries).chain(former);
+        let taken = segments.find_map(|entries| {
+            let at = entries.binary_search_by_key(&block, |entry| entry.block).ok()?;
+            Some(entries.remove(at))
+        })?;
+        self.former.retain(|segment| !segment.entries.is_empty());
+        self.data_count -= u32::from(taken.wants_frame());
+        Some(taken)
     }
 
     /// Whether a round up to that boundary takes anything of it.
