@@ -69,7 +69,7 @@ use crate::log::Log;
 use crate::member::Member;
 use crate::members::Members;
 use crate::read::{BlockRange, ReadState, Reads};
-use crate::recovery::{Overtaken, Recovery};
+use crate::recovery::Recovery;
 use crate::requests::{PendingIo, Purpose, Requests};
 use crate::rewrite::Rewriting;
 use crate::rules::Rule;
@@ -149,8 +149,6 @@ pub struct Group {
     held: Held,
     /// Mapped parts of which the log has promotions, with the position of the last one.
     promotions: BTreeMap<(u32, u32), u64>,
-    /// At the end of recovery: see [`Group::keep_overtaken`].
-    overtaken: Vec<Overtaken>,
     carrying: Carrying,
     log: Log,
     buffer: WriteBuffer,
@@ -228,7 +226,6 @@ impl Group {
             index,
             held: Held::default(),
             promotions: BTreeMap::new(),
-            overtaken: Vec::new(),
             carrying: Carrying::default(),
             log,
             buffer: WriteBuffer::default(),

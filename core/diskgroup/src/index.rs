@@ -414,22 +414,6 @@ impl Index {
         }
     }
 
-    /// After recovery: takes the newest version of a block out, if it stands at that position of the log.
-    pub(crate) fn take_newest(
-        &mut self,
-        component: u32,
-        part: u32,
-        block: u8,
-        position: u64,
-    ) -> Option<IndexEntry> {
-        let key = self.parts[component as usize].buffered(part)?;
-        let taken = self.states[key as usize].take_newest(block, position)?;
-        self.entry_count -= 1;
-        self.promise(key);
-        self.forget_if_clean(key);
-        Some(taken)
-    }
-
     /// The log must stay from there on for what became content too late for the round under way.
     pub(crate) fn oldest_late(&self) -> Option<u64> {
         self.late.iter().map(|(_, position)| *position).min()

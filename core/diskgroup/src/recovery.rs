@@ -61,9 +61,6 @@ pub(crate) enum Stage {
     MendAnchor,
 }
 
-/// A block, of a component and a part, that became content and stands at a position of the log before changes of the content.
-pub(crate) type Overtaken = (ComponentId, u32, (u8, u64));
-
 /// The state of opening.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
@@ -92,8 +89,6 @@ pub(crate) struct Recovery {
     orphans: Vec<(u8, u32, ComponentId)>,
     /// By component and part: up to where in the log its map page contains all of it.
     maps: FxHashMap<(ComponentId, u32), u64>,
-    /// Blocks that became content in spite of later changes of it.
-    overtaken: Vec<Overtaken>,
     /// Components that pages tell of, and that older records of the log know nothing of.
     aside: Vec<u32>,
     /// Slots (member, slot) for which the log has the record that made a component, and thus everything that changed the component since.
@@ -209,16 +204,6 @@ impl Recovery {
     /// A record at that position of the log says that a component is gone.
     pub(crate) fn note_gone(&mut self, component: ComponentId, position: u64) {
         self.gone.insert(component, position);
-    }
-
-    /// A block that became content, of a part, stands at that position of the log, before changes of the content.
-    pub(crate) fn note_overtaken(&mut self, component: ComponentId, part: u32, block: (u8, u64)) {
-        self.overtaken.push((component, part, block));
-    }
-
-    /// Those blocks.
-    pub(crate) fn take_overtaken(&mut self) -> Vec<Overtaken> {
-        std::mem::take(&mut self.overtaken)
     }
 
     /// A record of the log gives an extent to a part that belonged to nobody.

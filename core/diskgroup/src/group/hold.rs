@@ -500,7 +500,7 @@ impl Group {
             self.index.note_settled(position, batch_position);
         }
         if is_overtaken {
-            self.note_overtaken((key, part), (block, position));
+            self.index.want_map(key, part);
         }
         self.held.note_settled();
     }
@@ -572,7 +572,6 @@ impl Group {
             }
         }
         self.place_recovered_holds();
-        self.keep_overtaken();
         let rows: Vec<((u32, u32), u8, WriteId)> = self
             .held
             .iter()
@@ -586,7 +585,7 @@ impl Group {
     }
 }
 
-pub(super) fn new_entry(layer: u8, id: WriteId) -> HeldEntry {
+fn new_entry(layer: u8, id: WriteId) -> HeldEntry {
     HeldEntry {
         id,
         position: 0,

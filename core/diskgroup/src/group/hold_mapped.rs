@@ -15,7 +15,7 @@
 //! content meanwhile until the next round has taken them. And what was written between a hold and its promotion
 //! is contained wherever the promoted block is, so that it never has the last word; the page stays as long as the log has the promotion.
 
-use super::hold::{NewHold, new_entry};
+use super::hold::NewHold;
 use super::{Group, Phase};
 use crate::format::batch::{ExtentLocation, Record};
 use crate::held::{HeldEntry, HeldPart, PROMOTED_LAYER, ROW_LAYER, Settling, held_layer};
@@ -182,36 +182,40 @@ impl Group {
     }
 
     /// Whether a block that becomes content there, and whose content was changed since it was held, is written again: it goes to an extent of its own. While the
-    /// log is read, nobody knows yet ([`Group::keep_overtaken`]).
+    /// log is read, nobody knows yet where parts without a map page stand (`settle_written_again`).
     pub(super) fn is_written_again(&self, (key, part): (u32, u32), location: ExtentLocation) -> bool {
-        let is_open = matches!(self.phase, Phase::Open);
-        let is_plain = self.index.extent_of(key, part).is_some();
-        is_open && is_plain && (location.is_placed() || !self.components[key].lineage.has_living())
-    }
-
-    /// Such a block stands in the index: its part must have a map page when it is destaged.
-    pub(super) fn note_overtaken(&mut self, (key, part): (u32, u32), (block, position): (u8, u64)) {
-        let component = self.components[key].record.id;
-        match &mut self.phase {
-            Phase::Opening(recovery) => recovery.note_overtaken(component, part, (block, position)),
-            Phase::Open | Phase::Failed => self.index.want_map(key, part),
+        match self.phase {
+            Phase::Opening(_) => self.index.page_of(key, part).is_none(),
+            Phase::Open | Phase::Failed => {
+                let is_plain = self.index.extent_of(key, part).is_some();
+                is_plain && (location.is_placed() || !self.components[key].lineage.has_living())
+            }
         }
     }
 
-    /// The log is read, and the maps are built: blocks that became content in spite of later changes, and that go to an extent, are written again.
-    pub(super) fn keep_overtaken(&mut self) {
-        for (component, part, (block, position)) in std::mem::take(&mut self.overtaken) {
-            let Some(key) = self.components.key_of(component) else { continue };
-            let Some(extent) = self.index.extent_of(key, part) else { continue };
-            if self.components[key].lineage.has_living() {
-                self.index.want_map(key, part);
-                continue;
-            }
-            let Some(entry) = self.index.take_newest(key, part, block, position) else { continue };
-            let IndexEntry { id, checksum, newest, .. } = entry;
-            let entry = HeldEntry { position, checksum, block, newest, ..new_entry(PROMOTED_LAYER, id) };
-            let location = ExtentLocation { member: self.components[key].member, extent };
-            self.held.insert(key, part, location, [entry]);
+    /// While the log is read: what became content of a part in spite of later changes is not written again, but gets its frames as any content. `position` is
+    /// where that is known to have happened before.
+    fn settle_written_again(&mut self, (key, part): (u32, u32), position: u64) {
+        let is_settled = |entry: &HeldEntry| entry.layer == PROMOTED_LAYER && !entry.is_damaged;
+        let settled = self.held.take(key, part, is_settled);
+        let component = &self.components[key];
+        let location = ExtentLocation::unplaced(component.member);
+        let owner = (Some((key, part)), component.lineage.born_at(position));
+        for HeldEntry { id, position: data, checksum, block, newest, .. } in settled {
+            let (has_place, is_late) = (false, false);
+            let entry = IndexEntry { id, position: data, checksum, block, newest, has_place, is_late };
+            self.index.insert(location, owner, std::iter::once(entry));
+            self.index.note_settled(data, position);
+            self.index.want_map(key, part);
+        }
+    }
+
+    /// While the log is read: a mark comes. By then nothing waited to be written again, so what became content has got frames.
+    pub(super) fn settle_before_mark(&mut self, key: u32, position: u64) {
+        if let Phase::Opening(_) = self.phase {
+            let parts: Vec<u32> = self.held.of_component(key).map(|(part, _)| part).collect();
+            let before = position.saturating_sub(1);
+            parts.into_iter().for_each(|part| self.settle_written_again((key, part), before));
         }
     }
 
@@ -280,11 +284,15 @@ impl Group {
     /// The log is read, and the maps are built: what is held of a part in an extent of its own settles there, if no snapshot sees what it replaces.
     pub(super) fn place_recovered_holds(&mut self) {
         let parts: Vec<(u32, u32)> = self.held.iter().map(|(part, _)| part).collect();
-        for (key, part) in parts.into_iter().filter(|(key, _)| self.components.contains(*key)) {
-            let component = &self.components[key];
+        let end = self.log.head().saturating_sub(1);
+        for (key, part) in parts {
+            let Some(component) = self.components.get(key) else { continue };
             let extent = self.index.extent_of(key, part).filter(|_| !component.lineage.has_living());
             let location = extent.map(|extent| ExtentLocation { member: component.member, extent });
             self.held.settle_all_in(key, part, location);
+            if location.is_none() {
+                self.settle_written_again((key, part), end);
+            }
         }
     }
 }

@@ -643,7 +643,6 @@ impl Group {
     /// All is read: pages that are damaged are told from torn ones, the maps are built.
     fn finish_recovery(&mut self, out: &mut Vec<Output>) {
         self.drop_aside();
-        self.overtaken = self.recovery().take_overtaken();
         let recovery = std::mem::take(self.recovery());
         for &(member, page) in recovery.suspects() {
             // Torn only if the intent is for the very version that would follow the valid copy: else it is that copy's

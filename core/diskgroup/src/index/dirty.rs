@@ -237,20 +237,6 @@ impl Dirty {
         self.wants_map && !entries.is_empty() && entries.iter().all(|entry| !entry.has_place)
     }
 
-    /// Takes the newest version of a block out, if it stands at that position of the log.
-    pub(super) fn take_newest(&mut self, block: u8, position: u64) -> Option<IndexEntry> {
-        self.find(block).filter(|entry| entry.position == position)?;
-        let former = self.former.iter_mut().map(|segment| &mut segment.entries).rev();
-        let mut segments = std::iter::once(&mut self.entries).chain(former);
-        let taken = segments.find_map(|entries| {
-            let at = entries.binary_search_by_key(&block, |entry| entry.block).ok()?;
-            Some(entries.remove(at))
-        })?;
-        self.former.retain(|segment| !segment.entries.is_empty());
-        self.data_count -= u32::from(taken.wants_frame());
-        Some(taken)
-    }
-
     /// Whether a round up to that boundary takes anything of it.
     pub(crate) fn is_due(&self, boundary: u64) -> bool {
         self.oldest_due().is_some_and(|oldest| oldest < boundary)
