@@ -88,7 +88,7 @@ use base::rules::Rules;
 use base::units::BLOCK_SIZE;
 use base::{Buffer, ComponentId, DeviceId, GroupId, Instant, Pool, WriteId};
 use slab::Slab;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a group is run with.
 #[derive(Debug, Clone)]
@@ -147,6 +147,8 @@ pub struct Group {
     index: Index,
     /// What stands in the log beside the content of parts.
     held: Held,
+    /// Mapped parts of which the log has promotions, with the position of the last one.
+    promotions: BTreeMap<(u32, u32), u64>,
     carrying: Carrying,
     log: Log,
     buffer: WriteBuffer,
@@ -223,6 +225,7 @@ impl Group {
             components: Components::default(),
             index,
             held: Held::default(),
+            promotions: BTreeMap::new(),
             carrying: Carrying::default(),
             log,
             buffer: WriteBuffer::default(),

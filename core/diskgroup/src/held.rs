@@ -84,6 +84,8 @@ pub(crate) struct HeldEntry {
     pub(crate) newest: Newest,
     /// Whether a record behind its data in the log has changed the block's content.
     pub(crate) is_overtaken: bool,
+    /// Whether its data were found damaged when they were to be written again.
+    pub(crate) is_damaged: bool,
     pub(crate) settling: Settling,
 }
 
@@ -128,6 +130,11 @@ impl HeldPart {
     /// The extent in which what is held settles, but for blocks that get frames.
     pub(crate) fn location(&self) -> Option<ExtentLocation> {
         self.location
+    }
+
+    /// Whether content waits to be written again.
+    pub(crate) fn has_promoted(&self) -> bool {
+        self.entries.iter().any(|entry| entry.layer == PROMOTED_LAYER)
     }
 
     /// Entries that settle in the extent of the part.
@@ -230,7 +237,7 @@ pub(crate) struct Held {
     decided: BTreeMap<u32, WriteId>,
     /// Whether such row writes may have been decided by a watermark since they were last looked at.
     are_rows_due: bool,
-    /// Whether blocks became content since the last look at what is left to destage.
+    /// Whether blocks became content, or left their versions, since the last look at what is left to destage.
     has_settled: bool,
 }
 
@@ -503,12 +510,12 @@ impl Held {
         }
     }
 
-    /// A held block became content.
+    /// A held block became content, or left its version behind.
     pub(crate) fn note_settled(&mut self) {
         self.has_settled = true;
     }
 
-    /// Whether blocks became content since the last time.
+    /// Whether that happened since the last time.
     pub(crate) fn take_settled(&mut self) -> bool {
         std::mem::take(&mut self.has_settled)
     }
@@ -568,6 +575,7 @@ mod tests {
             layer,
             newest: Newest::Data,
             is_overtaken: false,
+            is_damaged: false,
             settling: Settling::InExtent,
         }
     }

@@ -61,6 +61,8 @@ pub(crate) struct Index {
     retained: Retained,
     /// Parts with blocks that became content too late for the round of destaging under way, and the log positions of these.
     late: Vec<((u32, u32), u64)>,
+    /// Blocks without a place that became content: the log position of each, and that of the record by which it did.
+    settled: Vec<(u64, u64)>,
     /// Whether what was written before a snapshot is kept apart from what comes behind it: always, but where the simulator removes that rule.
     pub(crate) keeps_segments: bool,
 }
@@ -75,6 +77,7 @@ impl Index {
             entry_count: 0,
             retained: Retained::new(retained_bytes_max),
             late: Vec::new(),
+            settled: Vec::new(),
             keeps_segments: true,
         }
     }
@@ -356,7 +359,7 @@ impl Index {
         dirty.reset = Some(position);
         dirty.generation += 1;
         // Whoever has the extent next has other snapshots, or none.
-        (dirty.born, dirty.is_mapped) = (0, false);
+        (dirty.born, dirty.is_mapped, dirty.wants_map) = (0, false, false);
         let former = std::mem::take(&mut dirty.promised);
         let promised = &mut self.extents[location.member as usize].promised;
         (promised.0, promised.1) = (promised.0 - former.0, promised.1 - former.1);
@@ -404,13 +407,32 @@ impl Index {
         })
     }
 
+    /// Blocks of a part must get frames when they are destaged.
+    pub(crate) fn want_map(&mut self, component: u32, part: u32) {
+        if let Some(key) = self.parts[component as usize].buffered(part) {
+            self.states[key as usize].wants_map = true;
+        }
+    }
+
     /// The log must stay from there on for what became content too late for the round under way.
     pub(crate) fn oldest_late(&self) -> Option<u64> {
         self.late.iter().map(|(_, position)| *position).min()
     }
 
+    /// A block without a place became content by a record at that position.
+    pub(crate) fn note_settled(&mut self, position: u64, record: u64) {
+        self.settled.push((position, record));
+    }
+
+    /// A position behind the records by which all blocks from before a boundary became content, if that lies behind it.
+    pub(crate) fn behind_settled(&self, boundary: u64) -> Option<u64> {
+        let records = self.settled.iter().filter(|(position, _)| *position < boundary).map(|(_, record)| *record);
+        records.max().filter(|record| *record >= boundary).map(|record| record + 1)
+    }
+
     /// A round begins: it takes what came too late for the one before.
-    pub(crate) fn forget_late(&mut self) {
+    pub(crate) fn begin_round(&mut self, boundary: u64) {
+        self.settled.retain(|(_, record)| *record >= boundary);
         let parts: BTreeSet<(u32, u32)> =
             std::mem::take(&mut self.late).into_iter().map(|(part, _)| part).collect();
         for (component, part) in parts {

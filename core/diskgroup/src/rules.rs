@@ -106,8 +106,8 @@ pub enum Rule {
     DecideRowsBeforeMark,
     /// A start settles no held block that a map page contains (note 0053).
     SettleOnce,
-    /// What a start passes over overtakes what was held before it (note 0053).
-    OvertakeContained,
+    /// A map page outlasts the promotions that the log has of its part (note 0053).
+    KeepPagesOfPromotions,
     /// A block that became content behind the boundary of a round of destaging is left to the next one (note 0053).
     SettleInLaterRound,
     /// Promoted blocks whose content was changed by a later record of the log are written again (`held.rs`).
@@ -171,7 +171,7 @@ impl Rule {
         Rule::PromiseHeldFrames,
         Rule::DecideRowsBeforeMark,
         Rule::SettleOnce,
-        Rule::OvertakeContained,
+        Rule::KeepPagesOfPromotions,
         Rule::SettleInLaterRound,
         Rule::MarkBetweenBatches,
         Rule::MoveDeleted,

@@ -39,6 +39,11 @@ impl Compressing {
     }
 }
 
+/// Some components with layers never compress.
+fn may_compress(number: u32) -> bool {
+    !crate::holding_marks::is_plain_component(number)
+}
+
 impl World {
     /// Changes how a component is compressed, now and then. False if another operation is to begin.
     pub(crate) fn begin_compressing(&mut self) -> bool {
@@ -49,8 +54,8 @@ impl World {
         }
         let live: Vec<u32> = self
             .components
-            .range(..crate::holding::FIRST)
-            .filter(|(_, one)| one.key.is_some())
+            .iter()
+            .filter(|(number, one)| one.key.is_some() && may_compress(**number))
             .map(|(number, _)| *number)
             .collect();
         if live.is_empty() {
@@ -77,7 +82,8 @@ impl World {
             return false;
         }
         let live = |(number, one): (&u32, &crate::world::Component)| Some((*number, one.key?));
-        let live: Vec<_> = self.components.range(..crate::holding::FIRST).filter_map(live).collect();
+        let all = self.components.iter().filter(|(number, _)| may_compress(**number));
+        let live: Vec<_> = all.filter_map(live).collect();
         if live.is_empty() {
             return false;
         }

@@ -4,8 +4,10 @@
 //! An order takes effect as a whole or not at all. After a crash, what the group says to be held decides for all blocks of an order
 //! that was under way whether it took effect.
 
+use crate::holding_marks::Marking;
 use crate::model::{Value, fill, value_of};
 use crate::operation::Operation;
+use crate::snapshots::{OnSnapshot, with_values};
 use crate::world::{Component, World};
 use base::request::{Buffers, Piece};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION};
@@ -19,28 +21,30 @@ use std::fmt;
 pub(crate) const FIRST: u32 = 1_000_000;
 /// Layers that hold, beside that of row writes.
 const LAYERS: u64 = 3;
+/// What is looked at of what a block may be once its device is lost.
+const STATES_MAX: usize = 64;
 /// Any id.
-const NEWEST: WriteId = WriteId { epoch: u32::MAX, sequence: u64::MAX };
+pub(crate) const NEWEST: WriteId = WriteId { epoch: u32::MAX, sequence: u64::MAX };
 
 /// What a block may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct State {
-    content: Value,
+pub(crate) struct State {
+    pub(crate) content: Value,
     /// By layer: what it holds, and since which change.
-    layers: BTreeMap<u8, (Value, WriteId)>,
+    pub(crate) layers: BTreeMap<u8, (Value, WriteId)>,
     /// Whether the row write that it holds may be settled at any time.
-    is_row_decided: bool,
+    pub(crate) is_row_decided: bool,
 }
 
 impl State {
-    const EMPTY: State = State { content: 0, layers: BTreeMap::new(), is_row_decided: false };
+    pub(crate) const EMPTY: State = State { content: 0, layers: BTreeMap::new(), is_row_decided: false };
 
     fn read(&self, layer: u8) -> Value {
         let held = |layer: u8| self.layers.get(&layer).map(|(value, _)| *value);
         held(ROW_LAYER).or_else(|| held(layer)).unwrap_or(self.content)
     }
 
-    fn settle_row(&mut self) {
+    pub(crate) fn settle_row(&mut self) {
         if let Some((value, id)) = self.layers.remove(&ROW_LAYER) {
             self.content = value;
             self.layers.retain(|_, (_, other)| *other > id);
@@ -62,7 +66,7 @@ impl State {
 
 /// What was asked for.
 #[derive(Clone)]
-enum Change {
+pub(crate) enum Change {
     /// A write or a trim (0) of each block of a range, in a layer.
     Put {
         layer: u8,
@@ -85,16 +89,16 @@ impl fmt::Debug for Change {
 /// An order under way.
 #[derive(Debug, Clone)]
 pub(crate) struct Order {
-    component: u32,
-    part: u32,
+    pub(crate) component: u32,
+    pub(crate) part: u32,
     /// The blocks that are written; empty where none is.
-    blocks: std::ops::Range<u16>,
-    change: Change,
-    id: WriteId,
+    pub(crate) blocks: std::ops::Range<u16>,
+    pub(crate) change: Change,
+    pub(crate) id: WriteId,
     /// That of the blocks that it puts: no less than that of what a copy takes the place of.
-    held_id: WriteId,
-    origin: Origin,
-    ranges: LayerRanges,
+    pub(crate) held_id: WriteId,
+    pub(crate) origin: Origin,
+    pub(crate) ranges: LayerRanges,
 }
 
 /// An operation on layers.
@@ -170,13 +174,13 @@ impl Order {
 
 /// One block.
 #[derive(Debug, Clone)]
-struct Block {
+pub(crate) struct Block {
     /// What it may be.
-    states: Vec<State>,
+    pub(crate) states: Vec<State>,
     /// What it may be once the order under way has taken effect.
     next: Option<Vec<State>>,
     /// When it was last changed, by the oracle's clock.
-    changed: u64,
+    pub(crate) changed: u64,
 }
 
 impl Default for Block {
@@ -188,17 +192,20 @@ impl Default for Block {
 /// The oracle.
 #[derive(Debug)]
 pub(crate) struct Holdings {
-    random: Random,
-    blocks: BTreeMap<(u32, u32, u16), Block>,
-    clock: u64,
+    pub(crate) random: Random,
+    pub(crate) blocks: BTreeMap<(u32, u32, u16), Block>,
+    pub(crate) clock: u64,
     next_component: u32,
+    /// The component that is to have a mark.
+    pub(crate) marking: Option<Marking>,
     /// Orders of the former life whose end nobody knows.
     unknown: Vec<Order>,
 }
 
 impl Holdings {
     pub(crate) fn new(random: Random) -> Holdings {
-        Holdings { random, blocks: BTreeMap::new(), clock: 0, next_component: FIRST, unknown: Vec::new() }
+        let (blocks, unknown) = (BTreeMap::new(), Vec::new());
+        Holdings { random, blocks, clock: 0, next_component: FIRST, marking: None, unknown }
     }
 
     fn begin(&mut self, order: &Order) {
@@ -240,12 +247,14 @@ impl Holdings {
     fn lose(&mut self, order: &Order) {
         for block in order.span() {
             let state = self.blocks.get_mut(&(order.component, order.part, block)).expect("it began");
-            state.states.extend(state.next.take().into_iter().flatten());
+            // Nobody asks for what a lost device has.
+            let next = state.next.take().filter(|_| state.states.len() < STATES_MAX);
+            state.states.extend(next.into_iter().flatten());
         }
     }
 
     /// All row writes up to a watermark are decided.
-    fn decide(&mut self, component: u32, watermark: WriteId) {
+    pub(crate) fn decide(&mut self, component: u32, watermark: WriteId) {
         let of_component = self.blocks.range_mut((component, 0, 0)..(component + 1, 0, 0));
         for state in
             of_component.flat_map(|(_, block)| block.states.iter_mut().chain(block.next.iter_mut().flatten()))
@@ -381,6 +390,7 @@ impl World {
         }
         let number = live[self.holdings.random.below(live.len() as u64) as usize];
         match self.holdings.random.below(100) {
+            0..67 | 97.. if self.is_marking(number) => return false,
             0..30 => self.begin_put(number, true),
             30..42 => self.begin_put(number, false),
             42..50 => self.begin_fold(number),
@@ -456,7 +466,7 @@ impl World {
         ranges
     }
 
-    fn submit_order(&mut self, order: Order, data: Buffers) {
+    pub(crate) fn submit_order(&mut self, order: Order, data: Buffers) {
         let Order { component: number, part, id, origin, .. } = order;
         let ranges = order.ranges.clone();
         let component = self.components[&number].key.expect("only live components are used");
@@ -490,8 +500,9 @@ impl World {
         let random = &mut self.holdings.random;
         let is_trim = ranges.is_empty() && random.chance(1, 5);
         let is_copy = layer != ROW_LAYER && random.chance(1, 5);
-        let values: Vec<Value> =
+        let mut values: Vec<Value> =
             blocks.clone().map(|_| if is_trim { 0 } else { random.bits() >> 16 | 1 }).collect();
+        self.compressing.mix_in(&mut values);
         let mut data = Buffers::new();
         if !is_trim {
             let Some(mut buffer) = self.pool.take(values.len() * BLOCK_SIZE as usize) else { return };
@@ -661,9 +672,15 @@ impl World {
 
     /// The host crashed: nobody knows of the orders under way.
     pub(crate) fn crash_holdings(&mut self) {
+        self.holdings.marking = None;
         for operation in self.operations.values() {
             if let Operation::Holding(Holding::Order(order)) = operation {
                 self.holdings.unknown.push(Order::clone(order));
+            }
+            if let Operation::OnSnapshot(OnSnapshot::RollBack { component: FIRST.., keys, values, .. }, _) =
+                operation
+            {
+                self.holdings.lose_rollback(&with_values(keys, values));
             }
         }
     }

@@ -13,6 +13,7 @@ mod faults;
 pub mod features;
 pub mod formatting;
 mod holding;
+mod holding_marks;
 pub mod ledger;
 mod load;
 pub mod memory;

@@ -1,6 +1,8 @@
 //! Snapshots of the components of one host (docs/design/0044): made, read, and deleted beside the load, with an oracle that knows what each block of each may
 //! be. What a first read of a block finds is what all later reads must find, whatever was written, deleted or lost meanwhile.
 
+use crate::holding::FIRST;
+use crate::holding_marks::is_plain_component;
 use crate::load::tag_of;
 use crate::model::{Key, Value, joined_pieces, value_of};
 use crate::operation::Operation;
@@ -108,6 +110,7 @@ pub(crate) enum OnSnapshot {
         component: u32,
         number: u32,
         keys: Vec<Key>,
+        values: Vec<Value>,
     },
 }
 
@@ -151,13 +154,16 @@ impl World {
             self.snapshots.quiet = None;
             return self.roll_back(component);
         }
+        if self.begin_mark() {
+            return true;
+        }
         if !self.snapshots.random.chance(1, 8) {
             return false;
         }
         let live: Vec<u32> = self
             .components
-            .range(..crate::holding::FIRST)
-            .filter(|(_, one)| one.key.is_some())
+            .iter()
+            .filter(|(number, one)| one.key.is_some() && !is_plain_component(**number))
             .map(|(number, _)| *number)
             .collect();
         if live.is_empty() {
@@ -165,11 +171,15 @@ impl World {
         }
         let component = live[self.snapshots.random.below(live.len() as u64) as usize];
         let there = self.snapshots.of(component);
-        if self.snapshots.is_quiet(component) {
+        if self.snapshots.is_quiet(component) || self.is_marking(component) {
             return false;
         }
+        let has_layers = component >= FIRST;
         match self.snapshots.random.below(8) {
-            0..2 if there.len() < LIVING_MAX[component as usize % 2] => self.make_snapshot(component),
+            0..2 if there.len() < LIVING_MAX[component as usize % 2] => match has_layers {
+                true => return self.want_mark(component, false),
+                false => self.make_snapshot(component),
+            },
             // With few of them there are times without any.
             2 | 3 if !there.is_empty() && component % 2 == 1 => {
                 self.drop_snapshot(component, there[0]);
@@ -179,6 +189,8 @@ impl World {
                 self.drop_snapshot(component, number);
             }
             _ if there.is_empty() => return false,
+            4..7 if self.features.rollbacks && has_layers => return self.want_mark(component, true),
+            4 if has_layers => return self.want_mark(component, true),
             4..7 if self.features.rollbacks && self.snapshots.quiet.is_none() => {
                 self.snapshots.quiet = Some(component);
                 return false;
@@ -202,12 +214,12 @@ impl World {
         true
     }
 
-    fn make_snapshot(&mut self, component: u32) {
+    pub(crate) fn make_snapshot(&mut self, component: u32) {
         let last = self.snapshots.last_numbers.entry(component).or_default();
         // Numbers may be left out, as where an attempt failed on another host.
         *last += 1 + self.snapshots.random.below(2) as u32;
         let number = *last;
-        let blocks = self.model.possible(component);
+        let blocks = self.contents(component);
         self.snapshots.views.insert((component, number), View { standing: Standing::Coming, blocks });
         self.note_refusable(component, number);
         let id = self.next_id();
@@ -218,33 +230,42 @@ impl World {
         self.submit(operation, |op| Input::Snapshot { op, component: key, number, id, tag });
     }
 
+    /// What the content of each block of a component may be.
+    fn contents(&self, component: u32) -> BTreeMap<(u32, u16), BTreeSet<Value>> {
+        match component >= FIRST {
+            true => self.holdings.settled_contents(component),
+            false => self.model.possible(component),
+        }
+    }
+
     /// A snapshot is to be made or rolled back to: that may be refused if a rollback is in flight, or parts are still to be taken back, even if that has ended
     /// when the answer comes.
     fn note_refusable(&mut self, component: u32, number: u32) {
         let key = self.components[&component].key.expect("only live components are used");
         let is_in_flight = |operation: &Operation| matches!(operation, Operation::OnSnapshot(OnSnapshot::RollBack { component: of, .. }, _) if *of == component);
         let is_rolling_back = self.group.as_ref().is_some_and(|group| group.is_rolling_back(key));
-        match is_rolling_back || self.operations.values().any(is_in_flight) {
+        match is_rolling_back || self.may_be_held(component) || self.operations.values().any(is_in_flight) {
             true => self.snapshots.refusable.insert((component, number)),
             false => self.snapshots.refusable.remove(&(component, number)),
         };
     }
 
     /// Whether any change of a component is under way.
-    fn is_changing(&self, component: u32) -> bool {
+    pub(crate) fn is_changing(&self, component: u32) -> bool {
         self.operations.values().any(|operation| match operation {
             Operation::Write { keys, .. } => keys[0].0 == component,
             Operation::Delete { component: of } => *of == component,
             Operation::OnSnapshot(OnSnapshot::Read { .. }, _) => false,
             Operation::OnSnapshot(operation, _) => operation.component() == component,
             Operation::Read { .. } | Operation::Changed { .. } => false,
-            Operation::Create { .. } | Operation::Holding(_) => false,
+            Operation::Holding(_) => Self::is_ordering(operation, component),
+            Operation::Create { .. } => false,
             Operation::Compress { .. } | Operation::Rewrite { .. } => false,
         })
     }
 
     /// Rolls a component back to its newest snapshot, if it is known what each block is in it.
-    fn roll_back(&mut self, component: u32) -> bool {
+    pub(crate) fn roll_back(&mut self, component: u32) -> bool {
         let Some(key) = self.components.get(&component).and_then(|one| one.key) else { return false };
         let Some(number) = self.snapshots.of(component).last().copied() else { return false };
         let is_newest =
@@ -252,7 +273,7 @@ impl World {
         let view = &self.snapshots.views[&(component, number)];
         let zeroes = BTreeSet::from([0]);
         let mut changes: Vec<(Key, Value)> = Vec::new();
-        for (place, values) in self.model.possible(component) {
+        for (place, values) in self.contents(component) {
             let then = view.blocks.get(&place).unwrap_or(&zeroes);
             let (Some(value), 1, 1) = (then.first(), then.len(), values.len()) else { return false };
             let block = (component, place.0, place.1);
@@ -267,12 +288,15 @@ impl World {
         if !is_newest {
             return false; // One that is on its way, or was when the host crashed, may be there.
         }
-        changes.iter().for_each(|(key, value)| self.model.begin(*key, *value));
+        if component < FIRST {
+            changes.iter().for_each(|(key, value)| self.model.begin(*key, *value));
+        }
         self.note_refusable(component, number);
         let id = self.next_id();
         self.ledger.begin_mark(self.components[&component].id, id);
-        let (keys, tag) = (changes.into_iter().map(|(key, _)| key).collect(), tag_of(id));
-        let operation = Operation::OnSnapshot(OnSnapshot::RollBack { component, number, keys }, Some(id));
+        let ((keys, values), tag) = (changes.into_iter().unzip(), tag_of(id));
+        let operation = OnSnapshot::RollBack { component, number, keys, values };
+        let operation = Operation::OnSnapshot(operation, Some(id));
         self.submit(operation, |op| Input::Rollback { op, component: key, number, id, tag });
         true
     }
@@ -320,6 +344,9 @@ impl World {
                 self.ledger.end(component, id, Origin::Guest(tag_of(id)), (*part, blocks));
             }
         }
+        if !matches!(operation, OnSnapshot::Read { .. } | OnSnapshot::Drop { .. }) {
+            self.marking_ended(operation.component());
+        }
         match result {
             Ok(Completion::Data(pieces, _)) => self.on_snapshot_done(operation, Some(&pieces)),
             Ok(_) => self.on_snapshot_done(operation, None),
@@ -334,12 +361,18 @@ impl World {
                 if let Some(view) = self.snapshots.views.get_mut(&(*component, *number)) {
                     view.standing = Standing::There;
                 }
+                self.holdings.mark_ends(*component).unwrap_or_else(|why| self.fail(why));
             }
             (OnSnapshot::Drop { component, number }, None) => {
                 self.snapshots.views.remove(&(*component, *number));
             }
-            (OnSnapshot::RollBack { component, keys, .. }, None) => {
-                keys.iter().for_each(|key| self.model.acknowledge(*key));
+            (OnSnapshot::RollBack { component, keys, values, .. }, None) => {
+                if *component < FIRST {
+                    keys.iter().for_each(|key| self.model.acknowledge(*key));
+                } else {
+                    self.holdings.mark_ends(*component).unwrap_or_else(|why| self.fail(why));
+                    self.holdings.rolled_back(&with_values(keys, values));
+                }
                 self.snapshots.rolled_back += 1;
                 let snapshots = &mut self.snapshots;
                 let coming = snapshots.views.range((*component, 0)..(*component + 1, 0));
@@ -389,8 +422,14 @@ impl World {
         let refusable = &self.snapshots.refusable;
         let is_refusable = |number: &u32| refusable.contains(&(component, *number));
         match (operation, error) {
+            (OnSnapshot::RollBack { keys, values, .. }, GroupError::DeviceLost) if component >= FIRST => {
+                self.holdings.lose_rollback(&with_values(keys, values));
+                self.check_error(component, error);
+            }
             (OnSnapshot::RollBack { keys, number, .. }, error) if error != GroupError::DeviceLost => {
-                keys.iter().for_each(|key| self.model.refuse(*key));
+                if component < FIRST {
+                    keys.iter().for_each(|key| self.model.refuse(*key));
+                }
                 let is_fair = match error {
                     GroupError::SnapshotRefused => is_refusable(number),
                     // It was deleted while the rollback waited for its place in the log.
@@ -481,4 +520,9 @@ impl World {
             Some(_) | None => Ok(()),
         }
     }
+}
+
+/// Blocks with the values that a rollback gives them.
+pub(crate) fn with_values(keys: &[Key], values: &[Value]) -> Vec<(Key, Value)> {
+    keys.iter().copied().zip(values.iter().copied()).collect()
 }

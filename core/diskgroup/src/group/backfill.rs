@@ -9,6 +9,8 @@ use crate::backfill::{BackfillWork, Deltas, Stage};
 use crate::component::Component;
 use crate::destage::RestRun;
 use crate::format::map::{Entry, Form, MapPage};
+use crate::held::HeldPart;
+use crate::index::Dirty;
 use crate::io::{Backfill, Completion, ComponentKey, Giving, GroupError, Op, Output};
 use crate::part_map::Placement;
 use crate::pools::Slot;
@@ -139,11 +141,13 @@ impl Group {
     /// Whether nothing is on its way into pages of the part that are to be changed.
     fn is_part_ready(&mut self, key: usize) -> bool {
         let BackfillWork { component, ref asked, .. } = *self.backfills.get(key).expect("it is there");
-        let Some(dirty) = self.index.of(component, asked.part) else { return true };
-        // Its map page is made when it is destaged.
+        let (dirty, held) =
+            (self.index.of(component, asked.part), self.held.of(component, asked.part));
+        // Its map page is made when it is destaged, or once all that became content is in its place.
         let is_plain = matches!(self.index.placement(component, asked.part), Some(Placement::Extent(_)));
-        self.backfills.wants_destaging |= is_plain;
-        !is_plain && !dirty.is_destaging()
+        let is_left = dirty.is_some() || held.is_some_and(HeldPart::has_promoted);
+        self.backfills.wants_destaging |= is_plain && is_left;
+        !(is_plain && is_left) && !dirty.is_some_and(Dirty::is_destaging)
     }
 
     /// The blocks get frames, and are written there.

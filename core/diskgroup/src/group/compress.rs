@@ -49,9 +49,10 @@ impl Group {
         None
     }
 
-    /// Whether blocks of a part are compressed once they are destaged. Not where layers hold blocks that settle in an extent of the part.
+    /// Whether blocks of a part are compressed once they are destaged. Not where layers hold blocks that settle in an extent of the part, or content is to be
+    /// written to that again.
     pub(super) fn is_to_be_compressed(&self, component: u32, part: u32) -> bool {
-        let settles_in_extent = |held: &HeldPart| held.placed_count() > 0;
+        let settles_in_extent = |held: &HeldPart| held.placed_count() > 0 || held.has_promoted();
         self.algorithm_of(component).is_some()
             && !self.held.of(component, part).is_some_and(settles_in_extent)
     }

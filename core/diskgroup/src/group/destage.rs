@@ -108,7 +108,8 @@ impl Group {
             true => head,
             false => self.log.start_at_or_after(tail + blocks, head),
         };
-        self.index.forget_late();
+        let boundary = self.boundary_behind_settled(boundary, head);
+        self.index.begin_round(boundary.position);
         let queue = self.due(boundary.position);
         self.destaging.begin_round(boundary, queue, wants_all, self.now);
     }
@@ -219,8 +220,9 @@ impl Group {
         let Some((component, _)) = dirty.part() else { return Way::InPlace };
         let component = &self.components[component];
         // What a deleted component has in an extent may be on its way to be freed with that.
-        let is_seen = component.lineage.keeper(born).is_some() && !component.record.is_deleting;
-        match dirty.location().is_placed() && !is_seen && !self.leaves_for_frames(dirty) {
+        let is_seen = component.lineage.keeper(born).is_some();
+        let is_mapped = is_seen || dirty.must_be_mapped() || self.leaves_for_frames(dirty);
+        match dirty.location().is_placed() && !(is_mapped && !component.record.is_deleting) {
             true => Way::InPlace,
             false => Way::Mapped { born, keeper: component.lineage.keeper(born) },
         }

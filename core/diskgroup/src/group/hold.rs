@@ -365,6 +365,7 @@ impl Group {
                     position: batch_position,
                     checksum: *checksum,
                     block: *block,
+                    is_damaged: true,
                     ..new_entry(held_layer(*layer), *id)
                 };
                 self.install_hold((*component, *part), *location, std::iter::once(entry));
@@ -419,17 +420,21 @@ impl Group {
         let is_due =
             |entry: &HeldEntry| range.contains(&u16::from(entry.block)) && entry.id <= blocks.through;
         let place = self.place_of_held((key, part));
-        let is_contained =
-            self.is_contained(blocks.component, part, batch_position) && self.rules.hold(Rule::SettleOnce);
+        let is_contained = self.is_contained(blocks.component, part, batch_position)
+            && self.rules.hold(Rule::SettleOnce);
+        self.note_promotion((key, part), batch_position);
         let promoted = self.held.take(key, part, |entry| entry.layer == blocks.layer && is_due(entry));
-        if blocks.layer == ROW_LAYER {
-            let ended = self.held.take(key, part, |entry| entry.layer < PROMOTED_LAYER && is_due(entry));
-            if !is_contained {
-                self.leave_versions((key, part), place, &ended);
-            }
+        let is_ended = |entry: &HeldEntry| entry.layer < PROMOTED_LAYER && is_due(entry);
+        let ended = match blocks.layer == ROW_LAYER {
+            true => self.held.take(key, part, is_ended),
+            false => Vec::new(),
+        };
+        if is_contained {
+            return;
         }
+        self.leave_versions((key, part), place, &ended);
         for entry in promoted {
-            self.settle_block((key, part), place, (batch_position, is_contained), entry);
+            self.settle_block((key, part), place, batch_position, entry);
         }
     }
 
@@ -456,13 +461,14 @@ impl Group {
         }
     }
 
-    /// A held block becomes content. Its data stay where they are in the log, unless a record behind them has changed the content. What a map page
-    /// contains already does not become content again (`hold_mapped`).
+    /// A held block becomes content. Its data stay where they are in the log. If a record behind them has changed the content, that would have the last word in
+    /// a log which begins behind the hold: in an extent of its own, the block is written again before the log lets go of it; of mapped parts, a
+    /// start passes that record over (`hold_mapped`).
     fn settle_block(
         &mut self,
         (key, part): (u32, u32),
         place: HeldPlace,
-        (batch_position, is_contained): (u64, bool),
+        batch_position: u64,
         entry: HeldEntry,
     ) {
         let id = match self.rules.hold(Rule::KeepPromotedId) {
@@ -470,13 +476,11 @@ impl Group {
             false => WriteId::default(),
         };
         let location = place.of(&entry);
-        self.overtake((key, part), u16::from(entry.block)..u16::from(entry.block) + 1, is_contained);
-        if entry.is_overtaken && self.rules.hold(Rule::RewriteOvertaken) {
+        self.overtake((key, part), u16::from(entry.block)..u16::from(entry.block) + 1);
+        let is_overtaken = entry.is_overtaken && self.rules.hold(Rule::RewriteOvertaken);
+        if is_overtaken && self.is_written_again((key, part), location) {
             let entry = HeldEntry { id, layer: PROMOTED_LAYER, ..entry };
             self.held.insert(key, part, location, [entry]);
-            return;
-        }
-        if is_contained {
             return;
         }
         let component = self.components[key].record.id;
@@ -489,22 +493,26 @@ impl Group {
             let region = (usize::from(block) / BLOCKS_PER_REGION) as u8;
             self.index.raise(location, owner, (region, old.id), old.position);
         }
-        let (has_place, is_late) = (location.is_placed(), self.is_settled_late((key, part), position));
+        let (has_place, is_late) = (location.is_placed(), self.is_settled_late(location, position));
         let entry = IndexEntry { id, position, checksum, block, newest, has_place, is_late };
         self.index.insert(location, (owner, born), std::iter::once(entry));
+        if !has_place && self.rules.hold(Rule::SettleInLaterRound) {
+            self.index.note_settled(position, batch_position);
+        }
+        if is_overtaken {
+            self.index.want_map(key, part);
+        }
         self.held.note_settled();
     }
 
-    /// The content of blocks is changed by a record that is being put into force, or that a map page contains.
-    pub(super) fn overtake(&mut self, (key, part): (u32, u32), blocks: Range<u16>, is_contained: bool) {
+    /// The content of blocks is changed by a record that is being put into force.
+    pub(super) fn overtake(&mut self, (key, part): (u32, u32), blocks: Range<u16>) {
         if !self.held.touches(key, part) {
             return;
         }
         let place = self.place_of_held((key, part));
         let replaced = self.held.overtake(key, part, blocks);
-        if !is_contained {
-            self.leave_versions((key, part), place, &replaced);
-        }
+        self.leave_versions((key, part), place, &replaced);
     }
 
     /// A whole extent was written, to which the part has moved.
@@ -514,22 +522,16 @@ impl Group {
         }
         let Some(key) = self.components.key_of(component) else { return };
         self.held.relocate(key, part, location);
-        self.overtake((key, part), 0..BLOCKS_PER_EXTENT as u16, false);
+        self.overtake((key, part), 0..BLOCKS_PER_EXTENT as u16);
     }
 
-    /// The content of blocks is changed, by the component's id.
-    pub(super) fn overtake_content(
-        &mut self,
-        component: ComponentId,
-        part: u32,
-        blocks: Range<u16>,
-        is_contained: bool,
-    ) {
+    /// The same, by the component's id.
+    pub(super) fn overtake_content(&mut self, component: ComponentId, part: u32, blocks: Range<u16>) {
         if self.held.is_empty() {
             return;
         }
         if let Some(key) = self.components.key_of(component) {
-            self.overtake((key, part), blocks, is_contained);
+            self.overtake((key, part), blocks);
         }
     }
 
@@ -540,6 +542,8 @@ impl Group {
             let (owner, id) = self.version_over_hole(component, part, entry.id);
             let region = (usize::from(entry.block) / BLOCKS_PER_REGION) as u8;
             self.index.raise(place.of(entry), owner, (region, id), entry.position);
+            // The round under way may have been there already, and the log behind its boundary tells of the end alone.
+            self.held.note_settled();
         }
     }
 
@@ -582,8 +586,17 @@ impl Group {
 }
 
 fn new_entry(layer: u8, id: WriteId) -> HeldEntry {
-    let (newest, is_overtaken, settling) = (Newest::Data, false, Settling::InExtent);
-    HeldEntry { id, position: 0, checksum: 0, block: 0, layer, newest, is_overtaken, settling }
+    HeldEntry {
+        id,
+        position: 0,
+        checksum: 0,
+        block: 0,
+        layer,
+        newest: Newest::Data,
+        is_overtaken: false,
+        is_damaged: false,
+        settling: Settling::InExtent,
+    }
 }
 
 /// Ranges that others than the group may name.

@@ -9,22 +9,22 @@
 //! answered, so they are decided before it, in a batch before its own. So a block is held and becomes content between the same two marks, and stands
 //! behind the first in the log, wherever its data do.
 //!
-//! **What a map page contains.** A start passes over records from before the position that the page tells. A promotion is such a record. Its block is in the
-//! page by then, unless the content was changed between hold and promotion: then it waits to be written again as content. So that a start can
-//! tell the two apart, changes that it passes over still overtake what is held. And a round of destaging does not take blocks that became content behind its
-//! boundary, though their data stand before it: the page would have them without containing their promotion. The tail stays before such blocks until
-//! the next round has taken them.
+//! **What a map page contains.** A start passes over records from before the position that the page tells, promotions among them. So a round of
+//! destaging does not take blocks that became content behind its boundary, though their data stand before it: the page would have them without
+//! containing their promotion. A round that begins has its boundary behind the promotions of all that it takes. The tail stays before blocks that became
+//! content meanwhile until the next round has taken them. And what was written between a hold and its promotion
+//! is contained wherever the promoted block is, so that it never has the last word; the page stays as long as the log has the promotion.
 
-use super::Group;
 use super::hold::NewHold;
+use super::{Group, Phase};
 use crate::format::batch::{ExtentLocation, Record};
 use crate::held::{HeldEntry, HeldPart, PROMOTED_LAYER, ROW_LAYER, Settling, held_layer};
-use crate::index::Newest;
+use crate::index::{IndexEntry, Newest};
 use crate::io::LayerRanges;
+use crate::log::BatchStart;
 use crate::rules::Rule;
 use crate::work::Change;
 use base::ComponentId;
-use base::units::BLOCKS_PER_EXTENT;
 use std::ops::Range;
 
 /// Where blocks that are to be held will settle.
@@ -167,28 +167,77 @@ impl Group {
     }
 
     /// Whether a held block of a part that becomes content is none for the round of destaging under way.
-    pub(super) fn is_settled_late(&self, (key, part): (u32, u32), position: u64) -> bool {
-        self.destaging.boundary().is_some_and(|boundary| position < boundary)
+    pub(super) fn is_settled_late(&self, location: ExtentLocation, position: u64) -> bool {
+        !location.is_placed()
+            && self.destaging.boundary().is_some_and(|boundary| position < boundary)
             && self.rules.hold(Rule::SettleInLaterRound)
-            && self.is_unplaced(key, part)
     }
 
-    /// A start passes over a change that a map page contains: what was held before it counts as overtaken all the same.
-    pub(super) fn overtake_contained(&mut self, record: &Record) {
-        if !self.rules.hold(Rule::OvertakeContained) {
-            return;
+    /// The boundary of a round that is to begin: behind the promotions of all blocks without a place that it takes.
+    pub(super) fn boundary_behind_settled(&self, mut boundary: BatchStart, head: BatchStart) -> BatchStart {
+        while let Some(behind) = self.index.behind_settled(boundary.position) {
+            boundary = self.log.start_at_or_after(behind, head);
         }
-        let (component, part, blocks) = match record {
-            Record::Write { component, part, block, checksums, .. } => {
-                (component, part, u16::from(*block)..u16::from(*block) + checksums.len() as u16)
+        boundary
+    }
+
+    /// Whether a block that becomes content there, and whose content was changed since it was held, is written again: it goes to an extent of its own. While the
+    /// log is read, nobody knows yet where parts without a map page stand (`settle_written_again`).
+    pub(super) fn is_written_again(&self, (key, part): (u32, u32), location: ExtentLocation) -> bool {
+        match self.phase {
+            Phase::Opening(_) => self.index.page_of(key, part).is_none(),
+            Phase::Open | Phase::Failed => {
+                let is_plain = self.index.extent_of(key, part).is_some();
+                is_plain && (location.is_placed() || !self.components[key].lineage.has_living())
             }
-            Record::Trim { component, part, block, count_less_one, .. } => {
-                (component, part, u16::from(*block)..u16::from(*block) + u16::from(*count_less_one) + 1)
+        }
+    }
+
+    /// While the log is read: what became content of a part in spite of later changes is not written again, but gets its frames as any content. `position` is
+    /// where that is known to have happened before.
+    fn settle_written_again(&mut self, (key, part): (u32, u32), position: u64) {
+        let is_settled = |entry: &HeldEntry| entry.layer == PROMOTED_LAYER && !entry.is_damaged;
+        let settled = self.held.take(key, part, is_settled);
+        let component = &self.components[key];
+        let location = ExtentLocation::unplaced(component.member);
+        let owner = (Some((key, part)), component.lineage.born_at(position));
+        for HeldEntry { id, position: data, checksum, block, newest, .. } in settled {
+            let (has_place, is_late) = (false, false);
+            let entry = IndexEntry { id, position: data, checksum, block, newest, has_place, is_late };
+            self.index.insert(location, owner, std::iter::once(entry));
+            self.index.note_settled(data, position);
+            self.index.want_map(key, part);
+        }
+    }
+
+    /// While the log is read: a mark comes. By then nothing waited to be written again, so what became content has got frames.
+    pub(super) fn settle_before_mark(&mut self, key: u32, position: u64) {
+        if let Phase::Opening(_) = self.phase {
+            let parts: Vec<u32> = self.held.of_component(key).map(|(part, _)| part).collect();
+            let before = position.saturating_sub(1);
+            parts.into_iter().for_each(|part| self.settle_written_again((key, part), before));
+        }
+    }
+
+    /// A promotion stands at that position of the log. As long as it does, a map page of the part stays: without it, a start would not pass over what was
+    /// written between a hold and its promotion.
+    pub(super) fn note_promotion(&mut self, part: (u32, u32), position: u64) {
+        let is_plain = self.index.page_of(part.0, part.1).is_none() && !self.is_unplaced(part.0, part.1);
+        if !is_plain && self.rules.hold(Rule::KeepPagesOfPromotions) {
+            self.promotions.insert(part, position);
+        }
+    }
+
+    /// The tail of the log has moved on: map pages that stayed for promotions are given back if they are empty.
+    pub(super) fn forget_promotions(&mut self) {
+        let tail = self.log.tail();
+        let past: Vec<(u32, u32)> =
+            self.promotions.extract_if(.., |_, position| *position < tail).map(|(part, _)| part).collect();
+        for (key, part) in past {
+            if self.check_component(key, part).is_ok() {
+                self.drop_map_if_empty(key, part);
             }
-            Record::Direct { component, part, .. } => (component, part, 0..BLOCKS_PER_EXTENT as u16),
-            _ => unreachable!("changes of content"),
-        };
-        self.overtake_content(*component, *part, blocks, true);
+        }
     }
 
     /// What of a component stands in the way of a mark. Its undecided row writes are decided by that.
@@ -206,9 +255,10 @@ impl Group {
         let ignores_rows = !self.rules.hold(Rule::DecideRowsBeforeMark);
         let mut unsettled = Unsettled::Nothing;
         for (_, held) in self.held.of_component(key) {
-            let mut entries =
-                held.entries().iter().filter(|entry| !(ignores_rows && entry.layer == ROW_LAYER));
-            let is_held = |entry: &HeldEntry| entry.layer != ROW_LAYER && entry.layer != PROMOTED_LAYER;
+            let mut entries = held.entries().iter().filter(|entry| !(ignores_rows && entry.layer == ROW_LAYER));
+            // Damaged content stays as it is until it is written.
+            let is_settling = |entry: &HeldEntry| entry.layer == PROMOTED_LAYER && !entry.is_damaged;
+            let is_held = |entry: &HeldEntry| entry.layer != ROW_LAYER && !is_settling(entry);
             let is_pending = held.is_pending();
             if !is_pending && held.entries().iter().any(is_held) {
                 return Unsettled::Held;
@@ -234,11 +284,15 @@ impl Group {
     /// The log is read, and the maps are built: what is held of a part in an extent of its own settles there, if no snapshot sees what it replaces.
     pub(super) fn place_recovered_holds(&mut self) {
         let parts: Vec<(u32, u32)> = self.held.iter().map(|(part, _)| part).collect();
-        for (key, part) in parts.into_iter().filter(|(key, _)| self.components.contains(*key)) {
-            let component = &self.components[key];
+        let end = self.log.head().saturating_sub(1);
+        for (key, part) in parts {
+            let Some(component) = self.components.get(key) else { continue };
             let extent = self.index.extent_of(key, part).filter(|_| !component.lineage.has_living());
             let location = extent.map(|extent| ExtentLocation { member: component.member, extent });
             self.held.settle_all_in(key, part, location);
+            if location.is_none() {
+                self.settle_written_again((key, part), end);
+            }
         }
     }
 }

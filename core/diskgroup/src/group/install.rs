@@ -16,10 +16,7 @@ impl Group {
     pub(super) fn install(&mut self, record: &Record, batch_position: u64, data_position: u64) {
         match record {
             Record::Write { component, part, .. } | Record::Trim { component, part, .. }
-                if self.is_contained(*component, *part, batch_position) =>
-            {
-                self.overtake_contained(record);
-            }
+                if self.is_contained(*component, *part, batch_position) => {}
             Record::Write { component, part, location, block, id, checksums, .. } => {
                 let blocks = (u16::from(*block), checksums.len() as u16);
                 let of = (*component, *part, *id);
@@ -146,7 +143,7 @@ impl Group {
             self.disown(ExtentLocation { member: location.member, extent: *extent }, batch_position);
         }
         if self.is_contained(*component, *part, batch_position) {
-            return self.overtake_contained(record);
+            return;
         }
         self.own(*location, *component, *part);
         self.void_unplaced(*component, *part);
@@ -181,7 +178,7 @@ impl Group {
         batch_position: u64,
     ) -> Option<(OfPart, WriteId)> {
         self.own(location, component, part);
-        self.overtake_content(component, part, first..first + count, false);
+        self.overtake_content(component, part, first..first + count);
         let (owner, id) = self.version_over_hole(component, part, id);
         if owner.is_none() && !location.is_placed() {
             return None;

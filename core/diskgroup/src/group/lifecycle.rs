@@ -30,6 +30,7 @@ impl Group {
 
     pub(super) fn remove_component(&mut self, key: u32) {
         self.held.drop_component(key);
+        self.promotions.retain(|(of, _), _| *of != key);
         self.unmapped.drop_component(key);
         self.rewriting.forget(key);
         // Recovery may have found changes in the log that its deletion made void.

@@ -230,6 +230,7 @@ impl Group {
             self.members[index].pools.checkpoint_ended();
             self.dissolve_pools(index);
         }
+        self.forget_promotions();
         self.deletion_checkpoint = match self.deletion_checkpoint {
             DeletionCheckpoint::Begun => DeletionCheckpoint::Done,
             other => other,
@@ -449,7 +450,10 @@ impl Group {
         let index = self.components[key].member;
         let Some(page) = self.index.page_of(key, part) else { return };
         let has_deltas = !self.components[key].lineage.deltas_of(part).is_empty();
-        let is_used = has_deltas || self.index.of(key, part).is_some() || self.held.touches(key, part);
+        let is_used = has_deltas
+            || self.index.of(key, part).is_some()
+            || self.held.touches(key, part)
+            || self.promotions.contains_key(&(key, part));
         let member = &mut self.members[index];
         let Some(map) = member.table.peek_map(page).filter(|_| !is_used) else { return };
         if !map.entries.iter().all(|entry| entry.is_hole()) {

@@ -185,6 +185,7 @@ impl Group {
         position: u64,
     ) {
         let Some(key) = self.components.key_of(component) else { return };
+        self.settle_before_mark(key, position);
         let size = self.components[key].record.size;
         let (is_deleting, is_partial) = (false, is_late);
         let snapshot =

@@ -84,6 +84,8 @@ pub(crate) struct Dirty {
     pub(super) born: u32,
     /// Whether anything of it gets its place when it is destaged.
     pub(super) is_mapped: bool,
+    /// Whether blocks of it that wait for frames must get them, though no snapshot sees what they replace (`group/hold_mapped.rs`).
+    pub(super) wants_map: bool,
     /// Entries in all segments to which a frame is promised.
     pub(super) data_count: u32,
     /// Frames and pages that are promised to it.
@@ -112,6 +114,7 @@ impl Dirty {
             former: Vec::new(),
             born: 0,
             is_mapped: !location.is_placed(),
+            wants_map: false,
             data_count: 0,
             promised: (0, 0),
             pending_blocks: 0,
@@ -226,6 +229,12 @@ impl Dirty {
             .chain(self.reset)
             .chain(self.direct.as_ref().map(|direct| direct.position))
             .min()
+    }
+
+    /// Whether the blocks of the oldest segment must get frames.
+    pub(crate) fn must_be_mapped(&self) -> bool {
+        let (_, entries) = self.oldest_segment();
+        self.wants_map && !entries.is_empty() && entries.iter().all(|entry| !entry.has_place)
     }
 
     /// Whether a round up to that boundary takes anything of it.
