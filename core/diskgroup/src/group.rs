@@ -161,6 +161,8 @@ pub struct Group {
     unmapped: Unmapped,
     /// Components with snapshots that are being taken apart.
     dropping: BTreeSet<u32>,
+    /// When the next part of these is taken apart.
+    drop_at: Instant,
     /// Components whose list of snapshots lacks a page.
     lists_due: BTreeSet<u32>,
     /// Devices on which a snapshot waits for a page of its list.
@@ -234,6 +236,7 @@ impl Group {
             void_maps: BTreeSet::new(),
             unmapped: Unmapped::default(),
             dropping: BTreeSet::new(),
+            drop_at: Instant(0),
             lists_due: BTreeSet::new(),
             page_seekers: BTreeSet::new(),
             backfills: Backfills::default(),
@@ -380,7 +383,8 @@ impl Group {
         }
         // While a batch is being written, its end moves the watermarks on.
         let settle_at = self.watermarks.due_at().filter(|_| !self.buffer.is_writing());
-        [self.scrub_wake_at(), self.rewrite_wake_at(), settle_at].into_iter().flatten().min()
+        let wakes = [self.scrub_wake_at(), self.rewrite_wake_at(), self.drops_wake_at(), settle_at];
+        wakes.into_iter().flatten().min()
     }
 
     /// The processor's work ended. What comes too late, for the group or the work has failed, is dropped.

@@ -15,10 +15,14 @@ use crate::rules::Rule;
 use crate::table::{Content, PageWaiter};
 use crate::work::{Change, Work, fail};
 use base::request::Buffers;
-use base::{ComponentId, RequestTag, WriteId};
+use base::{ComponentId, Instant, RequestTag, WriteId};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-/// Parts of which a deletion takes the delta apart in one step.
+/// Parts of which deletions take the deltas apart in a second, where nobody feels it: each costs some 20 us of the processor's time, and a page or two at the next
+/// checkpoint. A TiB of which each part has changed is through in nine minutes.
+const PARTS_PER_SECOND: u64 = 2048;
+/// Parts in one step where somebody waits for the space.
 const PARTS_PER_STEP: usize = 8;
 
 impl Group {
@@ -308,8 +312,20 @@ impl Group {
         self.dropping = self.components.iter().filter(has_deleting).map(|(key, _)| key).collect();
     }
 
-    /// Takes deltas of deleted snapshots apart, a few parts at a time.
+    /// When deletions go on if nothing happens.
+    pub(super) fn drops_wake_at(&self) -> Option<Instant> {
+        (!self.dropping.is_empty()).then_some(self.drop_at)
+    }
+
+    /// Takes deltas of deleted snapshots apart: part by part, at a pace that gives way to guests as scrubbing does, or a few at a time where work waits for space.
     pub(super) fn advance_snapshots(&mut self, out: &mut Vec<Output>) {
+        let is_urgent = self.scarcity.is_felt();
+        if self.dropping.is_empty() || self.drop_at > self.now && !is_urgent {
+            return;
+        }
+        let pause = Duration::from_secs(1) / self.shares.scrub.of(PARTS_PER_SECOND) as u32;
+        self.drop_at = self.now + pause;
+        let most = if is_urgent { PARTS_PER_STEP } else { 1 };
         for key in self.dropping.clone() {
             let in_service = self.components.get(key).is_some_and(|component| {
                 !component.record.is_deleting && self.members[component.member].is_in_service()
@@ -318,7 +334,7 @@ impl Group {
                 self.dropping.remove(&key);
                 continue;
             }
-            for _ in 0..PARTS_PER_STEP {
+            for _ in 0..most {
                 let Some(number) = self.components[key].lineage.deleting() else {
                     self.dropping.remove(&key);
                     break;
