@@ -170,6 +170,8 @@ pub enum Rule {
     SurveyBoth,
     /// The record says that a component has a late snapshot only once that is stable there (design 0051).
     RecordStableBackfills,
+    /// A member of rows is told of a snapshot that it lacks while no change is under way and nothing is held (design 0054).
+    RestBeforeLateMark,
     /// A component deletes a snapshot that the record does not name only while no transaction may yet name it (note 0051).
     DropOnlyUnnamed,
     /// While a disk moves, its snapshots are read in the layout in which they were taken (note 0041).
@@ -178,7 +180,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 82] = [
+    pub const ALL: [Rule; 83] = [
         Rule::ShrinkBeforeAcknowledging,
         Rule::RefuseOlderEpochs,
         Rule::DecideBeforeServing,
@@ -259,6 +261,7 @@ impl Rule {
         Rule::TellWholeRegions,
         Rule::SurveyBoth,
         Rule::RecordStableBackfills,
+        Rule::RestBeforeLateMark,
         Rule::DropOnlyUnnamed,
         Rule::ViewWhereTaken,
     ];

@@ -327,6 +327,7 @@ fn every_removed_rule_of_the_protocol_is_noticed() {
             || mutant == replication::Rule::ViewFromWhole
             || mutant == replication::Rule::MarkInOneHold
             || mutant == replication::Rule::RecordStableBackfills
+            || mutant == replication::Rule::RestBeforeLateMark // `core/replication/src/owner/tests/row_snapshots.rs`
             || mutant == replication::Rule::DropOnlyUnnamed
             || mutant == replication::Rule::HoldTogether // `a_snapshot_of_all_disks_is_of_one_moment`
             || mutant == replication::Rule::BeginNothingAbandoned // `what_waits_for_a_limit_…`

@@ -7,6 +7,7 @@
 use super::Owner;
 use super::calm::Calm;
 use crate::limits;
+use crate::rules::Rule;
 use std::time::Duration;
 
 impl Owner {
@@ -30,7 +31,8 @@ impl Owner {
     /// The component is asked; a member of rows once nothing is held, and no change under way.
     pub(crate) fn mark_once_calm(&mut self) {
         let Some(one) = &self.snapshots.backfilling else { return };
-        if self.places[usize::from(one.at.place)].code.is_none() {
+        let is_of_copies = self.places[usize::from(one.at.place)].code.is_none();
+        if is_of_copies || !self.holds(Rule::RestBeforeLateMark) {
             return self.mark_late();
         }
         let now = self.now;

@@ -126,3 +126,26 @@ fn what_changed_is_told_by_as_many_members_as_determine_the_row() {
         assert_eq!(bench.allocations, [[StatusRun { len: 3 << 20, is_set }]], "too few: all of it may have");
     }
 }
+
+/// What was under way at a late mark would be decided by it, whatever became of it.
+#[test]
+fn a_member_of_rows_is_told_of_a_snapshot_that_it_lacks_while_no_change_is_under_way() {
+    let marked = |removed: Option<Rule>| {
+        let mut bench = Bench::serving(three(), removed);
+        bench.takes_late = true;
+        bench.silent.insert(node(3));
+        bench.write_of(1, 0, Some(Target::Rows));
+        bench.record(|members| members[1].lacks = crate::Numbers::through(1));
+        bench.change_snapshots(|snapshots| (snapshots.last, snapshots.taken) = (1, vec![1]));
+        bench.wait(limits::LOOK_PERIOD / 2);
+        let before = bench.count(2, "late");
+        bench.silent.clear();
+        bench.answer_late();
+        bench.pass(limits::RETRY * 8);
+        (before, bench.count(2, "late"))
+    };
+    assert_eq!(marked(None), (0, 2), "it waits, and is asked again while what came before is destaged");
+    if cfg!(feature = "mutants") {
+        assert_ne!(marked(Some(Rule::RestBeforeLateMark)).0, 0);
+    }
+}
