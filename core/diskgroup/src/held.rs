@@ -422,9 +422,8 @@ impl Held {
         part: u32,
         is_taken: impl Fn(&HeldEntry) -> bool,
     ) -> Vec<HeldEntry> {
-        let taken: Option<Vec<HeldEntry>> = self.change(component, part, |entries| {
-            entries.extract_if(.., |entry| is_taken(entry)).collect()
-        });
+        let taken: Option<Vec<HeldEntry>> =
+            self.change(component, part, |entries| entries.extract_if(.., |entry| is_taken(entry)).collect());
         self.forget_if_unused(component, part);
         taken.unwrap_or_default()
     }

@@ -246,7 +246,11 @@ impl World {
         let is_rolling_back = self.group.as_ref().is_some_and(|group| group.is_rolling_back(key));
         // Content that was damaged before it could be written again stands in the way.
         let is_damaged = component >= FIRST && (self.has_rot || self.has_bad_sectors());
-        match is_rolling_back || is_damaged || self.may_be_held(component) || self.operations.values().any(is_in_flight) {
+        match is_rolling_back
+            || is_damaged
+            || self.may_be_held(component)
+            || self.operations.values().any(is_in_flight)
+        {
             true => self.snapshots.refusable.insert((component, number)),
             false => self.snapshots.refusable.remove(&(component, number)),
         };

@@ -61,7 +61,10 @@ impl Group {
             return None;
         }
         // As for a snapshot: what is accepted before it is before it in the log, in another batch.
-        let is_early = since.is_none() || unsettled == Unsettled::Settling || self.exclusive.holds_any_of(key) || self.buffer.gathers(component_id);
+        let is_early = since.is_none()
+            || unsettled == Unsettled::Settling
+            || self.exclusive.holds_any_of(key)
+            || self.buffer.gathers(component_id);
         if is_early || !self.has_guest_room(0) {
             return Some(Work::Rollback { change, number });
         }

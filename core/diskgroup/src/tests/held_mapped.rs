@@ -6,9 +6,9 @@ use crate::format::FORMAT_VERSION;
 use crate::format::page::Compression;
 use crate::io::Backfill;
 use crate::{Completion, Giving, GroupError, Input, Op, ROW_LAYER, Rule, Settings};
+use base::RequestTag;
 use base::request::Piece;
 use base::units::BLOCK_SIZE;
-use base::RequestTag;
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
 
@@ -147,7 +147,10 @@ fn row_writes_are_decided_before_a_mark_and_nothing_else_is_held_at_one() {
     layers.put(at(ROW_LAYER, 0, 2), 9, 4).expect("it is held");
     assert_eq!(layers.mark(1, 5), Ok(()), "the row write ends what was held before it");
     for _ in 0..2 {
-        assert_eq!((layers.contents(), layers.views(1), layers.is_held()), ([9, 9, 7, 7], [9, 9, 7, 7], false));
+        assert_eq!(
+            (layers.contents(), layers.views(1), layers.is_held()),
+            ([9, 9, 7, 7], [9, 9, 7, 7], false)
+        );
         layers = layers.crash();
     }
     layers.put(at(0, 1, 1), 6, 6).expect("there is room");

@@ -77,7 +77,13 @@ impl Layers {
         self.put_and_end(at, fill, sequence, LayerRanges::new())
     }
 
-    pub(super) fn put_and_end(&mut self, at: At, fill: u8, sequence: u64, ends: LayerRanges) -> Result<(), GroupError> {
+    pub(super) fn put_and_end(
+        &mut self,
+        at: At,
+        fill: u8,
+        sequence: u64,
+        ends: LayerRanges,
+    ) -> Result<(), GroupError> {
         let op = self.op();
         self.last = sequence;
         let mut buffer = self.bench.pool.take(usize::from(at.count) * BLOCK_SIZE as usize).expect("memory");
