@@ -426,7 +426,8 @@ impl Index {
 
     /// A position behind the records by which all blocks from before a boundary became content, if that lies behind it.
     pub(crate) fn behind_settled(&self, boundary: u64) -> Option<u64> {
-        let records = self.settled.iter().filter(|(position, _)| *position < boundary).map(|(_, record)| *record);
+        let records =
+            self.settled.iter().filter(|(position, _)| *position < boundary).map(|(_, record)| *record);
         records.max().filter(|record| *record >= boundary).map(|record| record + 1)
     }
 

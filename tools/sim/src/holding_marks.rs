@@ -40,7 +40,9 @@ impl Holdings {
             state.settle_row();
             state.content
         };
-        blocks.map(|((_, part, number), block)| ((*part, *number), block.states.iter().map(settled).collect())).collect()
+        blocks
+            .map(|((_, part, number), block)| ((*part, *number), block.states.iter().map(settled).collect()))
+            .collect()
     }
 
     /// A mark is on its way: row writes may be decided from now on.

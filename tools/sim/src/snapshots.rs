@@ -244,7 +244,13 @@ impl World {
         let key = self.components[&component].key.expect("only live components are used");
         let is_in_flight = |operation: &Operation| matches!(operation, Operation::OnSnapshot(OnSnapshot::RollBack { component: of, .. }, _) if *of == component);
         let is_rolling_back = self.group.as_ref().is_some_and(|group| group.is_rolling_back(key));
-        match is_rolling_back || self.may_be_held(component) || self.operations.values().any(is_in_flight) {
+        // Content that was damaged before it could be written again stands in the way.
+        let is_damaged = component >= FIRST && (self.has_rot || self.has_bad_sectors());
+        match is_rolling_back
+            || is_damaged
+            || self.may_be_held(component)
+            || self.operations.values().any(is_in_flight)
+        {
             true => self.snapshots.refusable.insert((component, number)),
             false => self.snapshots.refusable.remove(&(component, number)),
         };

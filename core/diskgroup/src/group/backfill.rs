@@ -141,13 +141,12 @@ impl Group {
     /// Whether nothing is on its way into pages of the part that are to be changed.
     fn is_part_ready(&mut self, key: usize) -> bool {
         let BackfillWork { component, ref asked, .. } = *self.backfills.get(key).expect("it is there");
-        let (dirty, held) =
-            (self.index.of(component, asked.part), self.held.of(component, asked.part));
+        let (dirty, held) = (self.index.of(component, asked.part), self.held.of(component, asked.part));
         // Its map page is made when it is destaged, or once all that became content is in its place.
         let is_plain = matches!(self.index.placement(component, asked.part), Some(Placement::Extent(_)));
-        let is_left = dirty.is_some() || held.is_some_and(HeldPart::has_promoted);
-        self.backfills.wants_destaging |= is_plain && is_left;
-        !(is_plain && is_left) && !dirty.is_some_and(Dirty::is_destaging)
+        let is_left = is_plain && (dirty.is_some() || held.is_some_and(HeldPart::has_promoted));
+        self.backfills.wants_destaging |= is_left;
+        !(is_left || dirty.is_some_and(Dirty::is_destaging))
     }
 
     /// The blocks get frames, and are written there.

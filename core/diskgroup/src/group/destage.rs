@@ -222,7 +222,8 @@ impl Group {
         // What a deleted component has in an extent may be on its way to be freed with that.
         let is_seen = component.lineage.keeper(born).is_some();
         let is_mapped = is_seen || dirty.must_be_mapped() || self.leaves_for_frames(dirty);
-        match dirty.location().is_placed() && !(is_mapped && !component.record.is_deleting) {
+        let stays = component.record.is_deleting || !is_mapped;
+        match stays && dirty.location().is_placed() {
             true => Way::InPlace,
             false => Way::Mapped { born, keeper: component.lineage.keeper(born) },
         }

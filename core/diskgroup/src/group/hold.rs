@@ -420,8 +420,8 @@ impl Group {
         let is_due =
             |entry: &HeldEntry| range.contains(&u16::from(entry.block)) && entry.id <= blocks.through;
         let place = self.place_of_held((key, part));
-        let is_contained = self.is_contained(blocks.component, part, batch_position)
-            && self.rules.hold(Rule::SettleOnce);
+        let is_contained =
+            self.is_contained(blocks.component, part, batch_position) && self.rules.hold(Rule::SettleOnce);
         self.note_promotion((key, part), batch_position);
         let promoted = self.held.take(key, part, |entry| entry.layer == blocks.layer && is_due(entry));
         let is_ended = |entry: &HeldEntry| entry.layer < PROMOTED_LAYER && is_due(entry);

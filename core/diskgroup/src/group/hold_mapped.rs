@@ -255,7 +255,8 @@ impl Group {
         let ignores_rows = !self.rules.hold(Rule::DecideRowsBeforeMark);
         let mut unsettled = Unsettled::Nothing;
         for (_, held) in self.held.of_component(key) {
-            let mut entries = held.entries().iter().filter(|entry| !(ignores_rows && entry.layer == ROW_LAYER));
+            let mut entries =
+                held.entries().iter().filter(|entry| !(ignores_rows && entry.layer == ROW_LAYER));
             // Damaged content stays as it is until it is written.
             let is_settling = |entry: &HeldEntry| entry.layer == PROMOTED_LAYER && !entry.is_damaged;
             let is_held = |entry: &HeldEntry| entry.layer != ROW_LAYER && !is_settling(entry);

@@ -84,6 +84,7 @@ impl Group {
         let id = rollback.id;
         let Some(key) = self.components.key_of(component) else { return };
         let member = self.components[key].member;
+        self.settle_before_mark(key, rollback.position);
         for part in self.index.parts_with_entries(member, key) {
             let void = self.index.void_since((key, part), since);
             // The log keeps what is void until the raised version is at rest: a start knows by it that there is one.

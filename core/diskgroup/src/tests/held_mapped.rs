@@ -8,8 +8,8 @@ use crate::io::Backfill;
 use crate::{Completion, Giving, GroupError, Input, Op, ROW_LAYER, Rule, Settings};
 use base::RequestTag;
 use base::request::Piece;
-use base::units::{BLOCK_SIZE, EXTENT_SIZE};
-use smallvec::smallvec;
+use base::units::BLOCK_SIZE;
+use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
 
 impl Layers {
@@ -26,6 +26,7 @@ impl Layers {
 
     fn mark(&mut self, number: u32, sequence: u64) -> Result<(), GroupError> {
         let (op, component) = (self.op(), self.component);
+        self.last = sequence;
         let (id, tag) = (super::id(1, sequence), RequestTag(sequence));
         self.bench.ask(Input::Snapshot { op: Op(op), component, number, id, tag });
         self.end(op).map(drop)
@@ -33,15 +34,10 @@ impl Layers {
 
     fn roll_back(&mut self, number: u32, sequence: u64) -> Result<(), GroupError> {
         let (op, component) = (self.op(), self.component);
+        self.last = sequence;
         let (id, tag) = (super::id(1, sequence), RequestTag(sequence));
         self.bench.ask(Input::Rollback { op: Op(op), component, number, id, tag });
         self.end(op).map(drop)
-    }
-
-    fn drop_snapshot(&mut self, number: u32) {
-        let (op, component) = (self.op(), self.component);
-        self.bench.ask(Input::DropSnapshot { op: Op(op), component, number });
-        assert!(self.end(op).is_ok());
     }
 
     fn compress(&mut self, compression: Compression) {
@@ -70,6 +66,41 @@ impl Layers {
 
     fn contents(&mut self) -> [u8; 4] {
         [0, 1, 2, 3].map(|block| self.read(0, block).expect("it can be read"))
+    }
+
+    /// Damages the first block of the capacity device that is full of a byte.
+    fn damage_first(&mut self, fill: u8) {
+        let mut blocks = self.bench.devices[1].chunks_exact_mut(BLOCK_SIZE as usize);
+        let found = blocks.find(|block| block.iter().all(|byte| *byte == fill));
+        found.expect("it is at rest")[77] ^= 1;
+    }
+
+    fn mend(&mut self, block: u16, fill: u8) -> Result<(), GroupError> {
+        let (op, component) = (self.op(), self.component);
+        let mut buffer = self.bench.pool.take(BLOCK_SIZE as usize).expect("memory");
+        buffer.bytes_mut().fill(fill);
+        let (part, number, count, giving) = (0, 0, 1, Giving::Mend);
+        let (data, checksums) = (smallvec![buffer], SmallVec::new());
+        let backfill = Backfill { part, number, block, count, data, checksums, giving };
+        self.bench.ask(Input::Backfill { op: Op(op), component, backfill });
+        for _ in 0..50 {
+            self.bench.settle(Vec::new());
+        }
+        self.end(op).map(drop)
+    }
+
+    /// Writes all other parts.
+    fn overwrite(&mut self, mut sequence: u64) -> u64 {
+        for part in 1..8 {
+            for block in [0, 64, 128, 192] {
+                sequence += 1;
+                self.put(at(0, block, 64).of_part(part), 5, sequence).expect("there is room");
+                let watermark = super::id(1, sequence);
+                let settle = Input::Settle { op: None, component: self.component, watermark, from_epoch: 1 };
+                self.bench.ask(settle);
+            }
+        }
+        sequence + 1
     }
 
     fn destage(&mut self) {
@@ -104,4 +135,152 @@ fn what_is_held_of_a_mapped_part_settles_in_frames() {
     layers.destage();
     layers = layers.crash();
     assert_eq!((layers.contents(), layers.views(1), layers.promised()), ([8, 9, 7, 7], [7; 4], (0, 0)));
+}
+
+/// What a snapshot sees is content alone, row writes that were answered before it among that.
+#[test]
+fn row_writes_are_decided_before_a_mark_and_nothing_else_is_held_at_one() {
+    let mut layers = Layers::mapped();
+    layers.put(at(0, 0, 4), 7, 1).expect("there is room");
+    layers.put(at(1, 0, 2), 8, 2).expect("it is held");
+    assert_eq!(layers.mark(1, 3), Err(GroupError::SnapshotRefused));
+    layers.put(at(ROW_LAYER, 0, 2), 9, 4).expect("it is held");
+    assert_eq!(layers.mark(1, 5), Ok(()), "the row write ends what was held before it");
+    for _ in 0..2 {
+        assert_eq!(
+            (layers.contents(), layers.views(1), layers.is_held()),
+            ([9, 9, 7, 7], [9, 9, 7, 7], false)
+        );
+        layers = layers.crash();
+    }
+    layers.put(at(0, 1, 1), 6, 6).expect("there is room");
+    layers.put(at(ROW_LAYER, 2, 1), 5, 7).expect("it is held");
+    layers.put(at(1, 3, 1), 4, 8).expect("it is held");
+    assert_eq!(layers.roll_back(1, 9), Err(GroupError::SnapshotRefused));
+    layers.finish(smallvec![range(1, 3, 1)]);
+    assert_eq!(layers.roll_back(1, 10), Ok(()));
+    for _ in 0..2 {
+        assert_eq!((layers.contents(), layers.views(1)), ([9, 9, 7, 7], [9, 9, 7, 7]));
+        layers.destage();
+        layers = layers.crash();
+    }
+}
+
+#[cfg(feature = "mutants")]
+/// A row write that is decided behind the mark that it came before is none of its view.
+#[test]
+fn without_its_rule_a_snapshot_lacks_a_row_write_that_was_answered() {
+    let mut layers = Layers::mapped_without(Some(Rule::DecideRowsBeforeMark));
+    layers.put(at(ROW_LAYER, 0, 4), 9, 1).expect("it is held");
+    layers.mark(1, 2).expect("nothing else is held");
+    layers.destage();
+    assert_eq!((layers.contents(), layers.views(1)), ([9; 4], [0; 4]));
+}
+
+/// The log begins behind a hold, and ahead of what was written before its promotion: the promoted block has the last word all the same.
+#[test]
+fn a_promoted_block_of_a_mapped_part_has_the_last_word_over_what_was_written_while_it_was_held() {
+    for fill in 0..40 {
+        let mut layers = Layers::mapped();
+        layers.mark(1, 1).expect("nothing is held");
+        layers.put(at(1, 0, 1), 8, 2).expect("it is held");
+        layers.put(at(0, 0, 2), 9, 3).expect("there is room");
+        layers.fill_log(fill, 4);
+        layers.promote(smallvec![range(1, 0, 1)]);
+        layers.fill_log(40, 100);
+        for _ in 0..2 {
+            assert_eq!(layers.contents(), [8, 9, 0, 0], "after {fill}");
+            layers = layers.crash();
+        }
+        layers.destage();
+        assert_eq!((layers.contents(), layers.views(1)), ([8, 9, 0, 0], [0; 4]));
+    }
+}
+
+#[test]
+fn settled_blocks_are_compressed_as_any() {
+    let mut layers = Layers::mapped();
+    layers.compress(Compression::Lz4);
+    layers.put(at(1, 0, 64), 8, 1).expect("it is held");
+    layers.promote(smallvec![range(1, 0, 64)]);
+    layers.destage();
+    let state = layers.bench.group.component_state(layers.component).expect("it is there");
+    assert_eq!((state.compressed_bytes, layers.promised().0), (64 * BLOCK_SIZE, 0));
+    layers = layers.crash();
+    assert_eq!(layers.read(0, 63), Ok(8));
+}
+
+/// A part whose held blocks settle in its extent stays there until they do.
+#[test]
+fn a_part_that_held_blocks_before_it_was_to_be_compressed_settles_them_in_its_extent() {
+    let mut layers = Layers::mapped();
+    layers.put(at(0, 0, 2), 7, 1).expect("there is room");
+    layers.put(at(1, 0, 1), 8, 2).expect("it is held");
+    layers.compress(Compression::Zstd);
+    layers.put(at(0, 1, 1), 9, 3).expect("there is room");
+    layers.destage();
+    layers.promote(smallvec![range(1, 0, 1)]);
+    for _ in 0..2 {
+        layers.destage();
+        layers = layers.crash();
+        assert_eq!(layers.contents(), [8, 9, 0, 0]);
+    }
+    layers.put(at(0, 2, 1), 6, 4).expect("there is room");
+    layers.destage();
+    let state = layers.bench.group.component_state(layers.component).expect("it is there");
+    assert!(state.compressed_bytes > 0);
+}
+
+/// Damage at rest is mended whatever layers hold over it.
+#[test]
+fn a_block_at_rest_is_mended_below_a_held_one() {
+    for is_mapped in [false, true] {
+        let mut layers = Layers::mapped();
+        if is_mapped {
+            layers.mark(1, 1).expect("nothing is held");
+        }
+        layers.put(at(0, 0, 4), 7, 2).expect("there is room");
+        layers.destage();
+        layers.put(at(1, 0, 1), 8, 3).expect("it is held");
+        layers.damage_first(7);
+        assert_eq!((layers.read(0, 0), layers.read(1, 0)), (Err(GroupError::Damaged), Ok(8)));
+        layers.mend(0, 7).expect("it is the same");
+        for sequence in [4, 5] {
+            assert_eq!(layers.reads(0), [7, 8, 7], "mapped: {is_mapped}");
+            // The pages are written with a checkpoint.
+            layers.put(at(0, 9, 1), 5, sequence).expect("there is room");
+            layers.destage();
+            layers = layers.crash();
+        }
+        layers.promote(smallvec![range(1, 0, 1)]);
+        layers.destage();
+        layers = layers.crash();
+        assert_eq!(layers.contents(), [8, 7, 7, 7]);
+    }
+}
+
+/// What was held settles, folds and is held anew, though the device is full to its last frame.
+#[test]
+fn neither_a_fold_nor_a_newer_hold_of_a_mapped_part_wants_for_space() {
+    let mut layers = Layers::mapped();
+    layers.put(at(0, 0, 4), 7, 1).expect("there is room");
+    let mut sequence = 2;
+    for number in 1..=5 {
+        layers.mark(number, sequence).expect("nothing is held");
+        if number == 5 {
+            layers.put(at(1, 0, 4), 8, sequence + 1).expect("it is held");
+        }
+        sequence = layers.overwrite(sequence + 2);
+    }
+    let mut hold_more = |part: u32| {
+        sequence += 1;
+        layers.put(at(1, sequence as u16 % 250, 1).of_part(part), 5, sequence)
+    };
+    let full = (0..900).map(|hold| hold_more(1 + hold / 150)).find(Result::is_err);
+    assert_eq!(full, Some(Err(GroupError::NoSpace)));
+    layers.put(at(1, 0, 4), 9, sequence + 1).expect("it takes the place of as much");
+    layers.put_and_end(at(0, 2, 2), 6, sequence + 2, smallvec![range(1, 2, 2)]).expect("it ends as much");
+    layers.promote(smallvec![range(1, 0, 4)]);
+    layers = layers.crash();
+    assert_eq!((layers.contents(), layers.views(5)), ([9, 9, 6, 6], [7; 4]));
 }

@@ -21,7 +21,7 @@ pub(super) struct Layers {
     pub(super) component: ComponentKey,
     next: u64,
     /// The last change.
-    last: u64,
+    pub(super) last: u64,
     /// The epoch of the changes that are put.
     epoch: u32,
 }
@@ -29,10 +29,16 @@ pub(super) struct Layers {
 /// Where blocks of the layer are.
 #[derive(Clone, Copy)]
 pub(super) struct At {
-    pub(super) part: u32,
+    part: u32,
     layer: u8,
     block: u16,
     count: u16,
+}
+
+impl At {
+    pub(super) fn of_part(self, part: u32) -> At {
+        At { part, ..self }
+    }
 }
 
 pub(super) const fn at(layer: u8, block: u16, count: u16) -> At {
