@@ -32,7 +32,7 @@ pub(super) enum NewHold {
 }
 
 impl NewHold {
-    pub(super) fn blocks(&self) -> u16 {
+    fn blocks(&self) -> u16 {
         match self {
             NewHold::Data(_, checksums) => checksums.len() as u16,
             NewHold::Trim(count) => *count,
@@ -40,14 +40,14 @@ impl NewHold {
     }
 
     /// Blocks with data.
-    pub(super) fn data_blocks(&self) -> u16 {
+    fn data_blocks(&self) -> u16 {
         match self {
             NewHold::Data(_, checksums) => checksums.len() as u16,
             NewHold::Trim(_) => 0,
         }
     }
 
-    pub(super) fn into_work(self, change: Change, ends: LayerRanges) -> Work {
+    fn into_work(self, change: Change, ends: LayerRanges) -> Work {
         match self {
             NewHold::Data(data, checksums) => Work::Write { change, data, checksums, ends },
             NewHold::Trim(count) => Work::Trim { change, count },
@@ -259,7 +259,7 @@ impl Group {
             fail(&held.into_work(change, ends), GroupError::Full, out);
             return None;
         }
-        let location = match self.location_for_hold(&change, &held, &ends) {
+        let location = match self.location_for_hold(&change, held.data_blocks(), &ends) {
             HoldPlace::At(location) => location,
             HoldPlace::Waits => return Some(held.into_work(change, ends)),
             HoldPlace::Lacks => {
