@@ -28,6 +28,7 @@ impl Group {
             let due = self.due(boundary.position);
             if !due.is_empty() {
                 self.destaging.extend_round(due);
+                self.feed_round(out);
                 return None;
             }
         }

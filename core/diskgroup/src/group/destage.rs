@@ -134,7 +134,7 @@ impl Group {
         self.buffer.stable_head(&self.log)
     }
 
-    fn feed_round(&mut self, out: &mut Vec<Output>) {
+    pub(super) fn feed_round(&mut self, out: &mut Vec<Output>) {
         let depth = match self.destaging.is_urgent() {
             true => Depth::MAX,
             false => Depth::at(self.log.fill_percent()).held(self.fill_permille(), self.shares.destage),

@@ -32,7 +32,7 @@ pub(super) enum NewHold {
 }
 
 impl NewHold {
-    pub(super) fn blocks(&self) -> u16 {
+    fn blocks(&self) -> u16 {
         match self {
             NewHold::Data(_, checksums) => checksums.len() as u16,
             NewHold::Trim(count) => *count,
@@ -40,14 +40,14 @@ impl NewHold {
     }
 
     /// Blocks with data.
-    pub(super) fn data_blocks(&self) -> u16 {
+    fn data_blocks(&self) -> u16 {
         match self {
             NewHold::Data(_, checksums) => checksums.len() as u16,
             NewHold::Trim(_) => 0,
         }
     }
 
-    pub(super) fn into_work(self, change: Change, ends: LayerRanges) -> Work {
+    fn into_work(self, change: Change, ends: LayerRanges) -> Work {
         match self {
             NewHold::Data(data, checksums) => Work::Write { change, data, checksums, ends },
             NewHold::Trim(count) => Work::Trim { change, count },
@@ -259,7 +259,7 @@ impl Group {
             fail(&held.into_work(change, ends), GroupError::Full, out);
             return None;
         }
-        let location = match self.location_for_hold(&change, &held, &ends) {
+        let location = match self.location_for_hold(&change, held.data_blocks(), &ends) {
             HoldPlace::At(location) => location,
             HoldPlace::Waits => return Some(held.into_work(change, ends)),
             HoldPlace::Lacks => {
@@ -385,6 +385,10 @@ impl Group {
                 let ended = self.held.take(key, blocks.part, is_ended);
                 if !self.is_contained(blocks.component, blocks.part, batch_position) {
                     self.leave_versions((key, blocks.part), place, &ended);
+                    if !ended.is_empty() {
+                        // The round under way may have been there already, and the log behind its boundary tells of the end alone.
+                        self.held.note_settled();
+                    }
                 }
             }
             _ => unreachable!("records about layers"),
@@ -433,6 +437,9 @@ impl Group {
             return;
         }
         self.leave_versions((key, part), place, &ended);
+        if !ended.is_empty() {
+            self.held.note_settled();
+        }
         for entry in promoted {
             self.settle_block((key, part), place, batch_position, entry);
         }
@@ -542,8 +549,6 @@ impl Group {
             let (owner, id) = self.version_over_hole(component, part, entry.id);
             let region = (usize::from(entry.block) / BLOCKS_PER_REGION) as u8;
             self.index.raise(place.of(entry), owner, (region, id), entry.position);
-            // The round under way may have been there already, and the log behind its boundary tells of the end alone.
-            self.held.note_settled();
         }
     }
 

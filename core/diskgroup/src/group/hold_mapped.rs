@@ -15,7 +15,6 @@
 //! content meanwhile until the next round has taken them. And what was written between a hold and its promotion
 //! is contained wherever the promoted block is, so that it never has the last word; the page stays as long as the log has the promotion.
 
-use super::hold::NewHold;
 use super::{Group, Phase};
 use crate::format::batch::{ExtentLocation, Record};
 use crate::held::{HeldEntry, HeldPart, PROMOTED_LAYER, ROW_LAYER, Settling, held_layer};
@@ -95,18 +94,18 @@ impl Group {
         }
     }
 
-    /// Finds space for what is to be held.
+    /// Finds space for what is to be held, with so many blocks of data.
     pub(super) fn location_for_hold(
         &mut self,
         change: &Change,
-        held: &NewHold,
+        data_blocks: u16,
         ends: &LayerRanges,
     ) -> HoldPlace {
         let Change { component: key, part, block, .. } = *change;
         if !self.is_unplaced(key, part) {
             return self.take_location(key, part).map_or(HoldPlace::Lacks, HoldPlace::At);
         }
-        match self.promise_over(change, block..block + held.data_blocks(), ends) {
+        match self.promise_over(change, block..block + data_blocks, ends) {
             Promise::Had => HoldPlace::At(ExtentLocation::unplaced(self.components[key].member)),
             Promise::Waits => HoldPlace::Waits,
             Promise::Lacks => HoldPlace::Lacks,
