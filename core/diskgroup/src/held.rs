@@ -137,6 +137,11 @@ impl HeldPart {
         self.entries.iter().any(|entry| entry.layer == PROMOTED_LAYER)
     }
 
+    /// Whether any of its entries does not settle in the extent of the part.
+    pub(crate) fn has_unplaced(&self) -> bool {
+        self.unplaced.0 > 0
+    }
+
     /// Entries that settle in the extent of the part.
     pub(crate) fn placed_count(&self) -> usize {
         self.entries.len() - self.unplaced.0 as usize

@@ -9,6 +9,7 @@ use crate::destage::Item;
 use crate::format::batch::{ExtentLocation, Record};
 use crate::format::map::{DeltaPage, Entry, MapPage};
 use crate::format::page::Descriptor;
+use crate::held::HeldPart;
 use crate::index::{Dirty, Raised};
 use crate::io::{LayerRanges, Output};
 use crate::part_map::Placement;
@@ -33,9 +34,10 @@ impl Group {
             || self.is_to_be_compressed(component, part)
     }
 
-    /// Whether a part has a map page, or had or may get one by what the log has of it.
+    /// Whether a part has a map page, or had or may get one by what the log has of it, or by what layers hold of it.
     pub(super) fn is_mapped(&self, component: u32, part: u32) -> bool {
         self.index.page_of(component, part).is_some()
+            || self.held.of(component, part).is_some_and(HeldPart::has_unplaced)
             || self.index.of(component, part).is_some_and(Dirty::is_mapped)
             || self.unmapped.contains((component, part))
     }
