@@ -495,7 +495,12 @@ impl Group {
         let born = self.components[key].lineage.born_at(batch_position);
         let HeldEntry { position, checksum, block, newest, .. } = entry;
         // The record of what it takes the place of may leave the log before its own.
-        let old = self.index.of(key, part).and_then(|dirty| dirty.find(block)).copied();
+        // While the log is read, a part is not known by its extent yet.
+        let dirty = match location.is_placed() {
+            true => self.index.at(location),
+            false => self.index.of(key, part),
+        };
+        let old = dirty.and_then(|dirty| dirty.find(block)).copied();
         if let Some(old) = old.filter(|old| old.id > id) {
             let region = (usize::from(block) / BLOCKS_PER_REGION) as u8;
             self.index.raise(location, owner, (region, old.id), old.position);
