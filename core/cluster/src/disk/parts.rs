@@ -185,6 +185,9 @@ pub enum NoSnapshot {
     /// It has as many as it can.
     #[error("the disk has {SNAPSHOTS_MAX} snapshots, which is the most that it can have: delete some first")]
     TooMany,
+    /// Its layout cannot have any.
+    #[error("a disk with parity cannot have snapshots yet")]
+    Parity,
     /// It has snapshots, which stand in the way.
     #[error(
         "the disk has snapshots, and {0} with them yet: delete them first (`drystone disk snapshot delete`)"

@@ -1,6 +1,7 @@
 //! Snapshots of a disk in its record: asked for, taken by the owner, deleted (docs/design/0047).
 
 use super::cloned::Clones;
+use super::clones::has_parity;
 use super::parts::{NoSnapshot, Snapshot};
 use super::{DiskRecord, Objection, Transition};
 use crate::limits::SNAPSHOTS_MAX;
@@ -162,6 +163,10 @@ impl DiskRecord {
         self.expect_one_layout()?;
         if self.snapshots.taken.len() >= SNAPSHOTS_MAX {
             return Err(Objection::Snapshot(NoSnapshot::TooMany));
+        }
+        // docs/design/0054, "Not yet".
+        if has_parity(&self.layout) {
+            return Err(Objection::Snapshot(NoSnapshot::Parity));
         }
         if self.growth.as_ref().is_some_and(|growth| growth.layout.boundary().is_some()) {
             return Err(Objection::Moving);

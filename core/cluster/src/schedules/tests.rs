@@ -250,8 +250,9 @@ fn what_cannot_be_taken_is_not_tried_and_told() {
     let late = |world: &World| late_snapshot(&world.view, world.disk(), world.clocks[0]);
     let mut world = World::new(1, "default,method=parity,snapshots=hourly keep 2");
     assert_eq!(world.disk().policy.method, Method::Parity);
-    assert_eq!(world.decide(0, None).len(), 1, "a disk with parity has snapshots, too");
-    assert_eq!(late(&world), None);
+    assert_eq!(world.decide(0, None), []);
+    let parity = Late::Impossible(Objection::Snapshot(NoSnapshot::Parity));
+    assert_eq!(late(&world), Some((Every::Hour, parity)));
 
     let mut world = World::new(1, "default,stripes=1,snapshots=hourly keep 2");
     (0..crate::limits::SNAPSHOTS_MAX).for_each(|number| {

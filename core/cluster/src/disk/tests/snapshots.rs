@@ -89,14 +89,14 @@ fn a_disk_moves_with_its_snapshots() {
 }
 
 #[test]
-fn a_disk_has_no_more_snapshots_than_it_can_and_one_with_parity_has_some() {
+fn a_disk_has_no_more_snapshots_than_it_can_and_none_with_parity() {
     let mut disk = made(&cluster(2, 1), "default,stripes=1", GIB);
     for number in 0..crate::limits::SNAPSHOTS_MAX {
         disk = with_snapshot(&disk, &format!("s{number}"), &[]);
     }
     assert_eq!(no_snapshot(disk.ask_snapshot("more")), NoSnapshot::TooMany);
     let rows = made(&cluster(3, 1), "default,method=parity", GIB);
-    assert!(rows.ask_snapshot("one").is_ok());
+    assert_eq!(no_snapshot(rows.ask_snapshot("one")), NoSnapshot::Parity);
 }
 
 #[test]
