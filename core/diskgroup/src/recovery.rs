@@ -211,6 +211,11 @@ impl Recovery {
         self.claims.insert((member, extent));
     }
 
+    /// Whether one does so of an extent.
+    pub(crate) fn is_claim(&self, member: u8, extent: u32) -> bool {
+        self.claims.contains(&(member, extent))
+    }
+
     /// The extents of a device of which that is so.
     pub(crate) fn claims(&self, member: u8) -> impl Iterator<Item = u32> {
         self.claims.range((member, 0)..=(member, u32::MAX)).map(|(_, extent)| *extent)

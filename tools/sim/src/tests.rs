@@ -572,8 +572,12 @@ fn what_layers_hold_of_components_with_snapshots_is_what_was_held() {
         let run = run_pinned(seed, of_one(features), None, STEPS);
         run.unwrap_or_else(|why| panic!("seed {seed}, {features}: {why}"));
     });
+    // A part was written as a whole while what layers held of it became content.
+    let run = run_pinned(8059, of_one("holding snapshots"), None, STEPS);
+    run.unwrap_or_else(|why| panic!("seed 8059: {why}"));
     // What was promised of a part in a log that began behind the hold; a rollback behind such a block; versions of blocks whose hold ended in a round.
-    for seed in [81, 198, 322, 396] {
+    // And: a version that a start lost, and a group that it could not open, as the log gave an extent to a component that was deleted.
+    for seed in [81, 198, 322, 396, 10_881, 40_564] {
         let run = run_pinned(seed, of_one("holding snapshots rollbacks restless"), None, STEPS);
         run.unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     }

@@ -741,7 +741,11 @@ impl Group {
                 continue;
             }
             let Some(key) = self.components.key_of(owner.component) else {
-                if let Some(position) = recovery.gone_at(owner.component) {
+                // The slot of one that was deleted may be empty on the device, or another one's, while the log, which what layers hold keeps from moving on, still
+                // gives it an extent that the table says is free.
+                let is_left = recovery.is_claim(index, extent) && !member.table.has_lost_slots();
+                let left_at = is_left.then(|| self.log.tail());
+                if let Some(position) = recovery.gone_at(owner.component).or(left_at) {
                     // It left the extent for frames and was deleted. That the extent is free may be in no record yet, for it was a pool since.
                     member.owners[extent as usize] = Owner::default();
                     self.index.reset(ExtentLocation { member: index, extent }, None, position);
