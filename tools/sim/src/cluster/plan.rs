@@ -406,7 +406,7 @@ impl Plan {
         let (has_rows, moves) = (self.has_rows(), self.other.is_some());
         self.snapshots = if has_rows && moves { 0 } else { features.snapshots };
         self.compressed = if has_rows { 0 } else { features.compressed };
-        self.clones = features.clones && self.snapshots > 0;
+        self.clones = features.clones && self.snapshots > 0 && !has_rows;
         self.disks = if self.clones { 2 } else { self.disks };
         self.together = if self.snapshots > 0 { features.together } else { 0 };
         self.computing = features.busy.then(|| streams.computing.clone());
