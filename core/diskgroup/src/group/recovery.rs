@@ -3,9 +3,8 @@
 //! The log is read batch by batch. A batch counts once the next one is found (only the last one may be torn) or its own
 //! data has been verified. Where no further batch is found, the space behind is searched (`beyond`): for the copy of a
 //! header that is damaged, and for a later batch, which tells that the log is damaged in the middle.
-//!
 //! Records are put in force in the order of the log over whatever the pages say. A page may already contain the effect
-//! of some of them; the last record for each block and each extent decides, so putting them in force again is harmless.
+//! of some of them; the last record for each block and extent decides, so putting them in force again is harmless.
 
 use super::table::content_of;
 use super::{Group, Phase};
@@ -741,20 +740,18 @@ impl Group {
                 continue;
             }
             let Some(key) = self.components.key_of(owner.component) else {
-                // The slot of one that was deleted may be empty on the device, or another one's, while the log, which what layers hold keeps from moving on, still
-                // gives it an extent that the table says is free.
+                // It left the extent for frames and was deleted. That the extent is free may be in no record yet, for it was a pool since; or the table says so already.
                 let is_left = recovery.is_claim(index, extent) && !member.table.has_lost_slots();
-                let left_at = is_left.then(|| self.log.tail());
-                if let Some(position) = recovery.gone_at(owner.component).or(left_at) {
-                    // It left the extent for frames and was deleted. That the extent is free may be in no record yet, for it was a pool since.
+                let gone_at = recovery.gone_at(owner.component);
+                if let Some(position) = gone_at.or(is_left.then(|| self.log.tail())) {
                     member.owners[extent as usize] = Owner::default();
                     self.index.reset(ExtentLocation { member: index, extent }, None, position);
                     self.members[index].space.release(extent);
                     continue;
                 }
-                if self.members[index].table.has_lost_slots() {
-                    self.members[index].owners[extent as usize].component = Descriptor::LOST.component;
-                    self.members[index].lost_extents += 1;
+                if member.table.has_lost_slots() {
+                    member.owners[extent as usize].component = Descriptor::LOST.component;
+                    member.lost_extents += 1;
                     continue;
                 }
                 return Err("an extent belongs to a component that does not exist");
