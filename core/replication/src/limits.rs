@@ -164,7 +164,7 @@ pub const READ_TIME_FRESH: Duration = Duration::from_secs(1);
 /// A read that ends so long after the one before counts as much as all before it.
 pub const READ_TIME_SPARSE: Duration = Duration::from_millis(40);
 
-/// How long parity may take before a snapshot to count what is held. It is all in the log, which gives way to it.
+/// How long parity may take before a snapshot to count what is held. What is held then is folded as quickly as devices allow.
 pub const SNAPSHOT_FOLD_MAX: Duration = Duration::from_secs(60);
 
 /// How often members of rows may refuse a snapshot in a row that holds what its owner did not know of.

@@ -217,7 +217,7 @@ pub enum NoSnapshot {
     /// Another attempt copies, or none.
     #[error("this attempt at the rollback was replaced by another one, or the disk is not being rolled back")]
     NoRollback,
-    /// A component has a snapshot that no other one has.
+    /// A component has a snapshot that cannot be read without it.
     #[error(
         "snapshot {name} cannot be read without component {component}: delete that snapshot first, or bring another component of the disk back that has it"
     )]

@@ -119,8 +119,8 @@ fn on_few_copies(disk: &DiskRecord, found: &mut Vec<Finding>) {
                 "wait for the hosts and devices that are away; if they do not return, delete these and take new snapshots of {}",
                 disk.name
             ),
-            false => "nothing: each gets them from those that have them, once it is up to date and its device has room; until then none is taken out of the disk \
-                      without which one of these could not be read"
+            false => "nothing: each gets them from those that have them, once it is up to date and its device has room; until then no component is taken out of \
+                      the disk that is needed to read one of these"
                 .to_owned(),
         },
     });

@@ -19,8 +19,8 @@ use base::{ComponentId, Instant, RequestTag, WriteId};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Parts of which deletions take the deltas apart in a second, where nobody feels it: each costs some 20 us of the processor's time, and a page or two at the next
-/// checkpoint. A TiB of which each part has changed is through in nine minutes.
+/// Parts of which deletions take the deltas apart in a second, where nobody feels it: each is work for the processor that serves guests, and a page or two at the
+/// next checkpoint. A TiB of which each part has changed is through in nine minutes.
 const PARTS_PER_SECOND: u64 = 2048;
 /// Parts in one step where somebody waits for the space.
 const PARTS_PER_STEP: usize = 8;

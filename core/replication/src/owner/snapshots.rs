@@ -346,21 +346,21 @@ impl Owner {
         let Stage::Marking { waiting, marked } = &mut taking.stage else { return };
         // The record has one out that was asked: it lacks the snapshot, and the others have it.
         waiting.retain(|at| !gone.contains(at));
-        let is_done = waiting.is_empty();
-        let marked_by_all = marked.clone();
-        if is_done && !self.is_enough_marked(&marked_by_all) {
+        if !waiting.is_empty() {
+            return;
+        }
+        let (marked, held_ns) = (std::mem::take(marked), now.since(taking.since).as_nanos() as u64);
+        let is_together = taking.is_together;
+        if !self.is_enough_marked(&marked) {
             return self.give_up_snapshot(NotTaken::Unready);
         }
-        let Some(taking) = &mut self.snapshots.taking else { return };
-        let Stage::Marking { marked, .. } = &mut taking.stage else { return };
-        if is_done {
-            let (marked, held_ns) = (std::mem::take(marked), now.since(taking.since).as_nanos() as u64);
-            taking.stage = match taking.is_together {
+        if let Some(taking) = &mut self.snapshots.taking {
+            taking.stage = match is_together {
                 true => Stage::AwaitingOthers { marked, held_ns },
                 false => Stage::Recording { marked, held_ns },
             };
-            self.go_on_with_changes();
         }
+        self.go_on_with_changes();
     }
 
     fn give_up(&mut self, is_current: bool) {

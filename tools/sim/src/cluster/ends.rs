@@ -4,8 +4,8 @@
 use super::guest::Guest;
 use super::plan::MS;
 use super::world::World;
+use crate::model::joined_pieces;
 use base::DiskId;
-use base::request::Piece;
 use base::units::BLOCK_SIZE;
 use layout::{Code, Unit};
 use node::Token;
@@ -164,7 +164,7 @@ impl World {
 
     fn bytes_of(&self, token: u64) -> Option<Vec<u8>> {
         let Answer::Data { pieces, .. } = self.inspected.get(&token)? else { return None };
-        Some(bytes_of(pieces))
+        Some(joined_pieces(pieces))
     }
 
     /// Starts all hosts and has the components made, before anything goes wrong.
@@ -204,18 +204,6 @@ impl World {
             false => Err(format!("only {made} of {} components were made", token - 1)),
         }
     }
-}
-
-/// What was read, holes as zeroes.
-pub(crate) fn bytes_of(pieces: &[Piece]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for piece in pieces {
-        match piece {
-            Piece::Bytes(buffer) => bytes.extend_from_slice(buffer),
-            Piece::Hole(len) => bytes.resize(bytes.len() + *len as usize, 0),
-        }
-    }
-    bytes
 }
 
 /// The first block in which copies differ, and what each has there.

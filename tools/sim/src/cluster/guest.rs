@@ -3,6 +3,7 @@
 use super::register::{Block, Registers};
 use super::snapshots::request_of;
 use super::views::Views;
+use crate::model::joined_pieces;
 use crate::model::{Value, fill, value_of};
 use crate::zeroes::Zeroes;
 use base::request::{Buffers, Outcome, Piece, Reply, Request, RequestError, StatusOf, StatusRun};
@@ -327,7 +328,7 @@ impl Guest {
         pieces: &[Piece],
         runs: &[(u64, usize, u64)],
     ) -> Result<(), String> {
-        let bytes = bytes_of(pieces);
+        let bytes = joined_pieces(pieces);
         for (first, from, count) in runs {
             for index in 0..*count {
                 let at = (from + index as usize) * BLOCK_SIZE as usize;
@@ -442,7 +443,7 @@ impl Guest {
     }
 
     fn check(&mut self, first: u64, count: u64, began: u64, pieces: &[Piece]) -> Result<(), String> {
-        let bytes = bytes_of(pieces);
+        let bytes = joined_pieces(pieces);
         if bytes.len() as u64 != count * BLOCK_SIZE {
             return Err(format!("a read of {count} blocks brought {} bytes", bytes.len()));
         }
@@ -462,15 +463,4 @@ impl Guest {
         self.host = to;
         self.moving_to = None;
     }
-}
-
-fn bytes_of(pieces: &[Piece]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for piece in pieces {
-        match piece {
-            Piece::Bytes(buffer) => bytes.extend_from_slice(buffer),
-            Piece::Hole(len) => bytes.resize(bytes.len() + *len as usize, 0),
-        }
-    }
-    bytes
 }

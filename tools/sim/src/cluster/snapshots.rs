@@ -3,10 +3,11 @@
 //! What a view reads is fixed by who reads it first, and the same for good; and there must be a moment, between the asking and the record's word that it is
 //! taken, at which the disk read so.
 
-use super::ends::{bytes_of, check_rows};
+use super::ends::check_rows;
 use super::faults::TURNS;
 use super::plan::MS;
 use super::world::World;
+use crate::model::joined_pieces;
 use base::request::{Request, StatusOf};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
 use base::{ComponentId, DiskId};
@@ -345,7 +346,7 @@ impl World {
             };
             if let Some(position) = position {
                 // What it is as a whole was read through the owner.
-                rows.entry((place, part)).or_default().push((position, Some(bytes_of(&pieces))));
+                rows.entry((place, part)).or_default().push((position, Some(joined_pieces(&pieces))));
                 continue;
             }
             let mut blocks = Vec::new();
