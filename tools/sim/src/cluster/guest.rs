@@ -3,8 +3,7 @@
 use super::register::{Block, Registers};
 use super::snapshots::request_of;
 use super::views::Views;
-use crate::model::joined_pieces;
-use crate::model::{Value, fill, value_of};
+use crate::model::{Value, fill, joined_pieces, value_of};
 use crate::zeroes::Zeroes;
 use base::request::{Buffers, Outcome, Piece, Reply, Request, RequestError, StatusOf, StatusRun};
 use base::units::{BLOCK_SIZE, MIB};
