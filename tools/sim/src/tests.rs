@@ -582,6 +582,29 @@ fn what_layers_hold_of_components_with_snapshots_is_what_was_held() {
     }
 }
 
+/// Snapshots of rows with parity read the same whoever is lost, all members show rows that agree, and who lacks one gets it.
+#[test]
+fn rows_have_snapshots() {
+    let (taken, given, mended) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let mixes = [
+        "parity=2 folds=200 snapshots=4000 rots=30",
+        "parity=3 folds=2000 snapshots=4000 stand-ins=1000 double-losses watchers",
+        "parity=4 folds=20 snapshots=4000 checks=1024 hangs=300",
+    ];
+    for (first, features) in (1..).step_by(100).zip(mixes) {
+        seeds(first..=first + 7, |seed| {
+            let run = cluster::run_pinned(Play::Drawn, seed, of_hosts(features), None)
+                .unwrap_or_else(|why| panic!("seed {seed}, {features}: {why}"));
+            taken.fetch_add(run.snapshots, Ordering::Relaxed);
+            given.fetch_add(run.backfilled, Ordering::Relaxed);
+            mended.fetch_add(run.repaired, Ordering::Relaxed);
+        });
+    }
+    let counts = [taken, given, mended].map(AtomicU64::into_inner);
+    println!("{counts:?}");
+    assert!(counts.iter().all(|count| *count > 20), "{counts:?}");
+}
+
 /// Each view of a snapshot stays what it was when that was made, over crashes, conversions of the format, rot, and devices that are full, dead or away.
 #[test]
 fn snapshots_stay_what_they_were() {
