@@ -40,12 +40,13 @@ fn a_limit_holds_within_two_percent_for_small_and_large_requests_and_a_neighbour
     site.ask(&["disk", "create", "free", "64MiB", "--policy", "single"]);
     let (web, free) = (site.uri("web"), site.uri("free"));
     iops(fio(&free, "randwrite", "64k", 1));
-    let alone = iops(fio(&free, "randread", "4k", 3));
+    let neighbour = || iops(fio(&free, "randread", "4k", 2));
     for (rw, block, wanted) in
         [("randread", "4k", 1000.0), ("randwrite", "4k", 1000.0), ("randread", "64k", 500.0)]
     {
-        let load = fio(&web, rw, block, 10);
-        let beside = iops(fio(&free, "randread", "4k", 3));
+        let before = neighbour();
+        let load = fio(&web, rw, block, 16);
+        let beside = [neighbour(), neighbour()];
         let limit = wait_for("it is told", SECONDS, || {
             let limit = site.json(&["disk", "show", "web"])["limit"].clone();
             (limit["is_limited"] == true && limit["wait_us_p99"].is_f64()).then_some(limit)
@@ -74,11 +75,15 @@ fn a_limit_holds_within_two_percent_for_small_and_large_requests_and_a_neighbour
             assert!(!metrics.contains(&format!("{name}{{disk=\"free\"}}")), "{name}");
         }
         let found = iops(load);
+        let alone = [before, neighbour()];
         println!(
-            "{rw} {block}: {found:.1} IOPS, p99 of waits {wait_us:.0} us; neighbour {beside:.0}, alone {alone:.0}"
+            "{rw} {block}: {found:.1} IOPS, p99 of waits {wait_us:.0} us; neighbour {beside:.0?}, alone {alone:.0?}"
         );
         assert_near(found, wanted, 2.0);
-        assert!(beside > alone * 0.5, "the neighbour: {beside} of {alone}");
+        // Other work on the machine may take more from any of these than the limited disk does, so
+        // the best beside it is compared with the worst without it.
+        let (best, worst) = (beside[0].max(beside[1]), alone[0].min(alone[1]));
+        assert!(best > worst * 0.5, "the neighbour: {beside:.0?} beside it, {alone:.0?} without it");
     }
     server.stop();
 }
