@@ -31,6 +31,7 @@ mod lifecycle;
 mod mapping;
 mod membership;
 mod mend;
+mod owners;
 mod plain;
 mod read;
 mod recovery;

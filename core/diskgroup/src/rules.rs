@@ -102,6 +102,8 @@ pub enum Rule {
     KeepSegments,
     /// Frames are promised to what is held of parts without an extent (note 0053).
     PromiseHeldFrames,
+    /// What the log alone gives to a component that is being deleted takes no space after a start.
+    LeaveClaimsOfDeleted,
     /// Row writes are decided before a snapshot is made or rolled back to (note 0053).
     DecideRowsBeforeMark,
     /// A start settles no held block that a map page contains (note 0053).
@@ -130,7 +132,7 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Rule; 61] = [
+    pub const ALL: [Rule; 62] = [
         Rule::AcknowledgeOnlyStable,
         Rule::FreeLogAfterDescriptors,
         Rule::FlushBeforePages,
@@ -169,6 +171,7 @@ impl Rule {
         Rule::KeepPromisedSpace,
         Rule::RewriteOvertaken,
         Rule::PromiseHeldFrames,
+        Rule::LeaveClaimsOfDeleted,
         Rule::DecideRowsBeforeMark,
         Rule::SettleOnce,
         Rule::KeepPagesOfPromotions,

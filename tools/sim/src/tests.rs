@@ -502,6 +502,7 @@ const SELDOM_NOTICED: &[(Rule, u64, &str)] = &[
     (Rule::KeepUntilDecided, 2, "bad-pages renewals holding"),
     (Rule::KeepPromisedSpace, 5, "held-back bad-pages renewals holding"),
     (Rule::RewriteOvertaken, 9, "held-back renewals holding restless"),
+    (Rule::LeaveClaimsOfDeleted, 50590, "holding snapshots compression rollbacks restless renewals"),
     (Rule::PromiseHeldFrames, 17, "holding snapshots rollbacks restless"),
     (Rule::DecideRowsBeforeMark, 4, "holding snapshots rollbacks restless"),
     (Rule::SettleOnce, 1, "holding snapshots rollbacks restless"),

@@ -348,7 +348,7 @@ impl Group {
                     block: block + index as u8,
                     ..new_entry(held_layer(*layer), *id)
                 });
-                self.install_hold((*component, *part), *location, entries);
+                self.install_hold((*component, *part), (*location, batch_position), entries);
             }
             Record::HoldTrim { component, part, layer, location, block, count_less_one, id, .. } => {
                 let entries = (0..=*count_less_one).map(|index| HeldEntry {
@@ -357,7 +357,7 @@ impl Group {
                     newest: Newest::Trim,
                     ..new_entry(held_layer(*layer), *id)
                 });
-                self.install_hold((*component, *part), *location, entries);
+                self.install_hold((*component, *part), (*location, batch_position), entries);
             }
             Record::HoldDamaged { component, part, layer, location, block, id, checksum } => {
                 // Its place in the log is the header's, which has another checksum: whoever reads it finds it damaged.
@@ -368,7 +368,7 @@ impl Group {
                     is_damaged: true,
                     ..new_entry(held_layer(*layer), *id)
                 };
-                self.install_hold((*component, *part), *location, std::iter::once(entry));
+                self.install_hold((*component, *part), (*location, batch_position), std::iter::once(entry));
             }
             Record::Promote(blocks) => self.install_promotion(blocks, batch_position),
             Record::End(_)
@@ -398,11 +398,11 @@ impl Group {
     fn install_hold(
         &mut self,
         (component, part): (ComponentId, u32),
-        named: ExtentLocation,
+        (named, batch_position): (ExtentLocation, u64),
         entries: impl Iterator<Item = HeldEntry>,
     ) {
         let location = self.location_of_held(component, part, named);
-        self.own(location, component, part);
+        self.own(location, (component, part), batch_position);
         let Some(key) = self.components.key_of(component) else { return };
         if self.components[key].record.is_deleting {
             return;

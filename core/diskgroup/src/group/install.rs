@@ -145,7 +145,7 @@ impl Group {
         if self.is_contained(*component, *part, batch_position) {
             return;
         }
-        self.own(*location, *component, *part);
+        self.own(*location, (*component, *part), batch_position);
         self.void_unplaced(*component, *part);
         let (owner, id) = self.version_over_hole(*component, *part, *id);
         let direct = Direct { checksums: checksums.clone(), id, position: batch_position };
@@ -177,7 +177,7 @@ impl Group {
         (first, count): (u16, u16),
         batch_position: u64,
     ) -> Option<(OfPart, WriteId)> {
-        self.own(location, component, part);
+        self.own(location, (component, part), batch_position);
         self.overtake_content(component, part, first..first + count);
         let (owner, id) = self.version_over_hole(component, part, id);
         if owner.is_none() && !location.is_placed() {
@@ -221,16 +221,27 @@ impl Group {
         self.members[component.member].table.mark_dirty(component.slot);
     }
 
-    pub(super) fn own(&mut self, location: ExtentLocation, component: ComponentId, part: u32) {
+    /// A record at that position of the log gives an extent to a part.
+    pub(super) fn own(
+        &mut self,
+        location: ExtentLocation,
+        (component, part): (ComponentId, u32),
+        position: u64,
+    ) {
         if !location.is_placed() {
             return;
         }
         let owner = &mut self.members[location.member].owners[location.extent as usize];
+        let is_free = owner.is_free();
         let former = std::mem::replace(owner, Owner { component, part });
         if let Phase::Opening(recovery) = &mut self.phase
-            && former.is_free()
+            && is_free
         {
             recovery.note_claim(location.member, location.extent);
+        }
+        // A start may have found it to be free (`left_at`), which no record tells.
+        if !is_free && (former.component, former.part) != (component, part) {
+            self.index.reset(location, None, position);
         }
         self.note_taken(location);
     }

@@ -712,66 +712,6 @@ impl Group {
         member.table.keep(page, Content::Descriptors(lost));
         member.table.mark_dirty(page);
     }
-
-    /// Builds the free set and the components' maps from the owners of the extents.
-    fn build_maps(&mut self, index: u8, recovery: &Recovery) -> Result<(), &'static str> {
-        for extent in 0..self.members[index].owners.len() as u32 {
-            let member = &mut self.members[index];
-            let owner = member.owners[extent as usize];
-            if member.pools.contains(extent) {
-                // Pages of one checkpoint agree: that a part has it is said by records of the log from before it was a pool, or by a descriptor that was
-                // to be cleared. That is still to be done, or it would say so when it is no pool any more.
-                let location = ExtentLocation { member: index, extent };
-                if !owner.is_free() || self.index.at(location).is_some() {
-                    member.owners[extent as usize] = Owner::default();
-                    self.index.reset(location, None, self.log.tail());
-                }
-                continue;
-            }
-            if owner.is_free() {
-                member.space.release(extent);
-                continue;
-            }
-            if owner.is_chunk() {
-                continue;
-            }
-            if owner.component == Descriptor::LOST.component {
-                self.members[index].lost_extents += 1;
-                continue;
-            }
-            let Some(key) = self.components.key_of(owner.component) else {
-                // It left the extent for frames and was deleted. That the extent is free may be in no record yet, for it was a pool since; or the table says so already.
-                let is_left = recovery.is_claim(index, extent) && !member.table.has_lost_slots();
-                let gone_at = recovery.gone_at(owner.component);
-                if let Some(position) = gone_at.or(is_left.then(|| self.log.tail())) {
-                    member.owners[extent as usize] = Owner::default();
-                    self.index.reset(ExtentLocation { member: index, extent }, None, position);
-                    self.members[index].space.release(extent);
-                    continue;
-                }
-                if member.table.has_lost_slots() {
-                    member.owners[extent as usize].component = Descriptor::LOST.component;
-                    member.lost_extents += 1;
-                    continue;
-                }
-                return Err("an extent belongs to a component that does not exist");
-            };
-            let component = &self.components[key];
-            if component.member != index || owner.part >= component.part_count() {
-                return Err("an extent belongs to a component that cannot have it");
-            }
-            if self.index.placement(key, owner.part).is_some() {
-                return Err("two extents claim the same part of a component");
-            }
-            self.with_reservation(key, Component::take_extent);
-            self.index.attach((key, owner.part), ExtentLocation { member: index, extent });
-            let lineage = &self.components[key].lineage;
-            self.index.settle_in_place(key, owner.part, |born| lineage.keeper(born).is_none());
-        }
-        self.doubt_claims(index, recovery);
-        self.take_chunks_made(index, recovery);
-        Ok(())
-    }
 }
 
 /// Whether the copy of a page that does not count may have been newer than that version.
