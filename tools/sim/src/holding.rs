@@ -12,7 +12,7 @@ use crate::world::{Component, World};
 use base::request::{Buffers, Piece};
 use base::units::{BLOCK_SIZE, BLOCKS_PER_REGION};
 use base::{ComponentId, Random, WriteId};
-use diskgroup::{GroupError, HeldBlocks, Input, LayerRange, LayerRanges, Origin, ROW_LAYER};
+use diskgroup::{Group, GroupError, HeldBlocks, Input, LayerRange, LayerRanges, Origin, ROW_LAYER};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -52,9 +52,11 @@ impl State {
         self.is_row_decided = false;
     }
 
-    /// Whether the row write that it holds may be gone from what is held: it is decided, or changes nothing.
-    fn may_be_settled(&self) -> bool {
-        let is_void = || self.content == 0 && self.layers.len() == 1 && self.read(ROW_LAYER) == 0;
+    /// Whether the row write that it holds may be gone from what is held: it is decided, or changes nothing, as a trim of a part that has no content, or of
+    /// which nobody knows any (`is_unknown`).
+    fn may_be_settled(&self, is_unknown: bool) -> bool {
+        let is_empty = self.content == 0 || is_unknown;
+        let is_void = || is_empty && self.layers.len() == 1 && self.read(ROW_LAYER) == 0;
         self.layers.contains_key(&ROW_LAYER) && (self.is_row_decided || is_void())
     }
 
@@ -266,7 +268,12 @@ impl Holdings {
     }
 
     /// Compares what the group holds of a part with what it may hold.
-    fn check_held(&mut self, (component, part): (u32, u32), held: &[HeldBlocks]) -> Result<(), String> {
+    fn check_held(
+        &mut self,
+        (component, part): (u32, u32),
+        held: &[HeldBlocks],
+        is_unknown: bool,
+    ) -> Result<(), String> {
         let by_block = by_block(held);
         let blocks = self.blocks.range_mut((component, part, 0)..(component, part + 1, 0));
         for ((_, _, number), block) in blocks.filter(|(_, block)| block.next.is_none()) {
@@ -274,7 +281,7 @@ impl Holdings {
             let mut possible = Vec::new();
             for state in &block.states {
                 let mut settled = state.clone();
-                if state.may_be_settled() {
+                if state.may_be_settled(is_unknown) {
                     settled.settle_row();
                 }
                 for candidate in [state.clone(), settled] {
@@ -301,13 +308,13 @@ impl Holdings {
     }
 
     /// After a crash: what is held tells whether the orders that were under way took effect, each as a whole.
-    fn resolve(&mut self, order: &Order, held: &[HeldBlocks]) -> Result<(), String> {
+    fn resolve(&mut self, order: &Order, held: &[HeldBlocks], is_unknown: bool) -> Result<(), String> {
         let by_block = by_block(held);
         let is_possible = |states: &[State], held: &[(u8, WriteId, bool)]| {
             states.iter().any(|state| {
                 let mut settled = state.clone();
                 settled.settle_row();
-                state.is_held(held) || (state.may_be_settled() && settled.is_held(held))
+                state.is_held(held) || (state.may_be_settled(is_unknown) && settled.is_held(held))
             })
         };
         let (mut before, mut after) = (None, None);
@@ -362,6 +369,11 @@ impl Holdings {
             }
         }
     }
+}
+
+/// By member: whether a page is lost that may have told of any part.
+fn has_lost_extents(group: &Group) -> Vec<bool> {
+    group.state().members.iter().map(|member| member.lost_extents > 0).collect()
 }
 
 /// What is held, by block: layer, id, and whether it is trimmed.
@@ -618,8 +630,9 @@ impl World {
             return;
         };
         let part = self.holdings.random.below(u64::from(parts)) as u32;
-        let held = self.group.as_ref().map(|group| group.held(key, part)).unwrap_or_default();
-        let checked = self.holdings.check_held((number, part), &held);
+        let Some(group) = &self.group else { return };
+        let (held, is_unknown) = (group.held(key, part), has_lost_extents(group)[usize::from(member)]);
+        let checked = self.holdings.check_held((number, part), &held, is_unknown);
         checked.unwrap_or_else(|why| self.fail(why));
     }
 
@@ -688,6 +701,7 @@ impl World {
     /// After opening: what is held is what was, and orders took effect as a whole or not at all.
     pub(crate) fn find_holdings(&mut self) {
         let Some(group) = &self.group else { return };
+        let losses = has_lost_extents(group);
         let mut checked = Ok(());
         let is_lost = |component: &Component| {
             (self.dead_members | self.given_up) >> component.member & 1 == 1 || component.key.is_none()
@@ -697,7 +711,8 @@ impl World {
             match component.key.filter(|_| !is_lost(component)) {
                 Some(key) => {
                     let held = group.held(key, order.part);
-                    checked = checked.and_then(|()| self.holdings.resolve(&order, &held));
+                    let is_unknown = losses[usize::from(component.member)];
+                    checked = checked.and_then(|()| self.holdings.resolve(&order, &held, is_unknown));
                 }
                 // Its device may be away: then nobody can tell.
                 None => self.holdings.lose(&order),
@@ -707,7 +722,8 @@ impl World {
             let Some(key) = component.key else { continue };
             for part in 0..component.parts {
                 let held = group.held(key, part);
-                checked = checked.and_then(|()| self.holdings.check_held((*number, part), &held));
+                let is_unknown = losses[usize::from(component.member)];
+                checked = checked.and_then(|()| self.holdings.check_held((*number, part), &held, is_unknown));
             }
         }
         checked.unwrap_or_else(|why| self.fail(why));
