@@ -33,6 +33,11 @@ impl Owner {
         Descriptor { component: self.component, part: self.part, ..Descriptor::LOST }
     }
 
+    /// Whether a part of a component has the extent.
+    pub(crate) fn is_part(self) -> bool {
+        !self.is_free() && !self.is_chunk() && self.component != Descriptor::LOST.component
+    }
+
     /// Whether the extent holds pages of the table.
     pub(crate) fn is_chunk(self) -> bool {
         self.component == CHUNK

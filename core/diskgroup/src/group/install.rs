@@ -232,7 +232,7 @@ impl Group {
             return;
         }
         let owner = &mut self.members[location.member].owners[location.extent as usize];
-        let is_free = owner.is_free();
+        let (is_free, is_part) = (owner.is_free(), owner.is_part());
         let former = std::mem::replace(owner, Owner { component, part });
         if let Phase::Opening(recovery) = &mut self.phase
             && is_free
@@ -240,7 +240,7 @@ impl Group {
             recovery.note_claim(location.member, location.extent);
         }
         // A start may have found it to be free (`left_at`), which no record tells.
-        if !is_free && (former.component, former.part) != (component, part) {
+        if is_part && (former.component, former.part) != (component, part) {
             self.index.reset(location, None, position);
         }
         self.note_taken(location);
