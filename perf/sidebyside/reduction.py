@@ -45,12 +45,14 @@ def file_system(folder: Path, image: Path, size: int) -> None:
             try:
                 if path.is_symlink() or not path.is_file():
                     continue
+                length = path.stat().st_size
+                if length > room // 8:
+                    continue  # One large program would be most of it.
                 target = tree / path.relative_to("/")
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, target)
             except OSError:
                 continue
-            length = path.stat().st_size
             room, left = room - length, left - length
     subprocess.run(["mke2fs", "-q", "-t", "ext4", "-d", str(tree), str(image), f"{size // MIB}M"], check=True)
     shutil.rmtree(tree)
@@ -81,7 +83,7 @@ def database(image: Path, size: int) -> None:
 
 def total(host: Host, name: str) -> float:
     """A metric of the host, over all of its labels."""
-    text = subprocess.run(["curl", "-sf", "--unix-socket", str(host.api), "http://host/metrics"], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(["curl", "-sf", "--unix-socket", str(host.api), "http://localhost/metrics"], capture_output=True, text=True, check=True).stdout
     return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(f"drystone_{name}{{"))
 
 

@@ -100,7 +100,7 @@ impl DiskRecord {
     pub(super) fn expect_fit_for_origin(&self) -> Result<(), Objection> {
         match self.origin {
             Some(_) if has_parity(&self.layout) => {
-                Err(Objection::Clone("cannot have parity as long as it is a clone"))
+                Err(Objection::Clone("cannot have parity as long as it is a clone: give it copies (`--policy method=mirror`)"))
             }
             Some(origin) if self.size < origin.size => {
                 Err(Objection::Clone("cannot be smaller than what it is a clone of"))
