@@ -99,9 +99,9 @@ impl DiskRecord {
     /// Refuses a clone whose layout cannot be one's.
     pub(super) fn expect_fit_for_origin(&self) -> Result<(), Objection> {
         match self.origin {
-            Some(_) if has_parity(&self.layout) => {
-                Err(Objection::Clone("cannot have parity as long as it is a clone: give it copies (`--policy method=mirror`)"))
-            }
+            Some(_) if has_parity(&self.layout) => Err(Objection::Clone(
+                "cannot have parity as long as it is a clone: give it copies (`--policy method=mirror`)",
+            )),
             Some(origin) if self.size < origin.size => {
                 Err(Objection::Clone("cannot be smaller than what it is a clone of"))
             }

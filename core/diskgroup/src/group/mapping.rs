@@ -271,7 +271,7 @@ impl Group {
         // It may have been deleted since.
         let keeper = keeper.and_then(|keeper| self.components[key].lineage.keeper(keeper));
         let keeper = keeper.filter(|_| self.rules.hold(Rule::KeepReplaced));
-        let late = keeper.map_or([false; BLOCKS_PER_EXTENT], |keeper| self.seen_by_late(key, part, keeper));
+        let late = keeper.and_then(|keeper| self.seen_by_late(key, part, keeper));
         let mut kept: Vec<(u8, Entry)> = Vec::new();
         let dirty = self.index.get(dirty_key);
         // What was written again meanwhile, or undone, is not needed.
@@ -289,7 +289,7 @@ impl Group {
             *region = item.id.max(*region);
             match keeper {
                 _ if old.is_hole() && entry.is_hole() => map.entries[usize::from(item.block)] = old,
-                Some(keeper) if old.born < keeper || late[usize::from(item.block)] => {
+                Some(keeper) if late.map_or(old.born < keeper, |seen| seen[usize::from(item.block)]) => {
                     kept.push((item.block, old));
                 }
                 Some(_) | None => self.free_entry(key, old),
@@ -315,21 +315,21 @@ impl Group {
         self.members[index].table.replace(page, Content::Map(Box::new(map)));
     }
 
-    /// The blocks of a part of which a late snapshot sees what is live: those that neither it nor a later one has for itself. Of any other one the numbers tell.
-    fn seen_by_late(&self, key: u32, part: u32, keeper: u32) -> [bool; BLOCKS_PER_EXTENT] {
+    /// Of a late snapshot: the blocks of a part of which it sees what is live, those that neither it nor a later one has for itself. Numbers do not tell: it may have got
+    /// what a later one had that was deleted, and a start counts what was written between that one and itself as older than both. Of any other snapshot they tell.
+    fn seen_by_late(&self, key: u32, part: u32, keeper: u32) -> Option<[bool; BLOCKS_PER_EXTENT]> {
         let component = &self.components[key];
-        let is_late = component.lineage.is_late(keeper);
-        let mut seen = [is_late; BLOCKS_PER_EXTENT];
+        let mut pages = component.lineage.seen_by(part, keeper);
         let table = &self.members[component.member].table;
-        for page in component.lineage.seen_by(part, keeper).filter(|_| is_late) {
-            let Some(delta) = table.peek_delta(page) else {
-                return [false; BLOCKS_PER_EXTENT]; // It came since the visit began, which pinned no page for it: what it sees is not told yet.
-            };
-            for group in delta.groups.iter().filter(|group| group.snapshot >= keeper) {
-                group.entries.iter().for_each(|(block, _)| seen[usize::from(*block)] = false);
-            }
-        }
-        seen
+        let mut seen = component.lineage.is_late(keeper).then_some([true; BLOCKS_PER_EXTENT])?;
+        pages.try_for_each(|page| {
+            // One that came since the visit began, which pinned no page for it, may not be in memory.
+            let delta = table.peek_delta(page)?;
+            let own = delta.groups.iter().filter(|group| group.snapshot >= keeper);
+            own.flat_map(|group| &group.entries).for_each(|(block, _)| seen[usize::from(*block)] = false);
+            Some(())
+        })?;
+        Some(seen)
     }
 
     /// The map page of a part, made if there is none: of nothing, or from the descriptor of its extent, which is a pool from now on, and what the log has
