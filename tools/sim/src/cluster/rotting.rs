@@ -75,6 +75,7 @@ impl World {
     }
 
     /// Whether each place of all disks has more components than it takes to read it, and so has each snapshot (others may have no room for it), so that each block is known without any one of them.
+    /// One that does not count, for lack of room, is not mended before it does.
     fn has_copies(&self) -> bool {
         self.directory.disks().iter().all(|disk| {
             let Some((_, roster)) = self.directory.get(*disk) else { return false };
@@ -84,6 +85,9 @@ impl World {
             };
             let have =
                 |place: u16, number: u32| actives(place).filter(|one| !one.lacks.contains(number)).count();
+            if roster.members.iter().any(|one| !one.standing.counts()) {
+                return false;
+            }
             let needed = self.plan.code.map_or(1, |code| usize::from(code.data()));
             (0..roster.place_count() as u16).all(|place| {
                 let mut taken = roster.snapshots.taken.iter();
