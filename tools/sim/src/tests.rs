@@ -658,6 +658,16 @@ fn every_removed_rule_is_noticed() {
 fn seeds_that_once_failed_pass() {
     let stories = [
         (
+            61000917,
+            "holding snapshots rollbacks restless",
+            "an extent of a deleted component was found to be free and became a chunk: after a crash a page of it was written over with the component's blocks",
+        ),
+        (
+            55000040,
+            "compression snapshots restless busy renewals",
+            "of an extent that a lost page had told of, the log told a write: all else in it counted as empty",
+        ),
+        (
             106,
             "renewals",
             "of an extent whose page was damaged the log told a trim alone: it was taken for free, its blocks for zeroes",

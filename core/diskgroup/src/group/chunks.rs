@@ -102,9 +102,13 @@ impl Group {
 
     /// The record of a chunk is put into force. In recovery it only says again whose the extent is: what it says counts once a
     /// descriptor does.
-    pub(super) fn install_chunk(&mut self, location: ExtentLocation, number: u32) {
+    pub(super) fn install_chunk(&mut self, location: ExtentLocation, number: u32, position: u64) {
         if let Phase::Opening(recovery) = &mut self.phase {
             recovery.note_chunk(location.member, number, location.extent);
+            // A start may have found it to be free (`left_at`), which no record tells.
+            if self.index.at(location).is_some() {
+                self.index.reset(location, None, position);
+            }
         }
         let member = &mut self.members[location.member];
         if member.table.extent_of_chunk(number) == Some(location.extent) {

@@ -71,7 +71,7 @@ impl Group {
             Record::Hole { component, part, id, .. } => self.note_hole(*component, *part, *id),
             Record::Entry { component, entry, .. } => self.install_entry(*component, entry, batch_position),
             Record::PageIntent { .. } => {}
-            Record::Chunk { location, number } => self.install_chunk(*location, *number),
+            Record::Chunk { location, number } => self.install_chunk(*location, *number, batch_position),
             Record::PoolGone { location } => self.disown(*location, batch_position),
             Record::Snapshot { .. } | Record::Rollback { .. } | Record::SnapshotGone { .. } => {
                 self.install_of_snapshots(record, batch_position);
