@@ -668,6 +668,11 @@ fn seeds_that_once_failed_pass() {
             "of an extent that a lost page had told of, the log told a write: all else in it counted as empty",
         ),
         (
+            206000016,
+            "compression bad-sectors bad-pages renewals",
+            "the same where the older copy of that page told of another part",
+        ),
+        (
             106,
             "renewals",
             "of an extent whose page was damaged the log told a trim alone: it was taken for free, its blocks for zeroes",

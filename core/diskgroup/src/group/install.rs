@@ -239,8 +239,9 @@ impl Group {
         {
             recovery.note_claim(location.member, location.extent);
         }
-        // A start may have found it to be free (`left_at`), which no record tells.
-        if is_part && (former.component, former.part) != (component, part) {
+        // A start may have found it to be free (`left_at`), which no record tells: what the log gave to another part is void.
+        let is_other = is_part && (former.component, former.part) != (component, part);
+        if is_other && self.index.at(location).is_some() {
             self.index.reset(location, None, position);
         }
         self.note_taken(location);
