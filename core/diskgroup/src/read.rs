@@ -230,10 +230,6 @@ impl ReadState {
         }
     }
 
-    pub(crate) fn op(&self) -> Op {
-        self.op
-    }
-
     pub(crate) fn range(&self) -> BlockRange {
         self.range
     }

@@ -663,6 +663,11 @@ fn seeds_that_once_failed_pass() {
             "an extent of a deleted component was found to be free and became a chunk: after a crash a page of it was written over with the component's blocks",
         ),
         (
+            208000072,
+            "holding compression snapshots",
+            "a read of a snapshot that was deleted meanwhile found its blocks' frames taken by others, and told that they are damaged",
+        ),
+        (
             55000040,
             "compression snapshots restless busy renewals",
             "of an extent that a lost page had told of, the log told a write: all else in it counted as empty",

@@ -35,18 +35,12 @@ pub(super) enum Unknown {
 
 impl Group {
     pub(super) fn read(&mut self, read: ReadState, out: &mut Vec<Output>) {
-        let BlockRange { component, part, layer, block, count, snapshot } = read.range();
+        let BlockRange { layer, block, count, .. } = read.range();
         check_layer(layer);
         assert!(
             count >= 1 && block as usize + count as usize <= BLOCKS_PER_EXTENT,
             "a read lies within its part"
         );
-        if let Err(error) = self.check_component(component, part) {
-            return out.push(Output::Done { op: read.op(), result: Err(error) });
-        }
-        if snapshot > 0 && self.components[component].lineage.living(snapshot).is_none() {
-            return out.push(Output::Done { op: read.op(), result: Err(GroupError::NoSnapshot) });
-        }
         let key = self.reads.begin(read);
         self.start_read(key, out);
     }
@@ -54,7 +48,7 @@ impl Group {
     /// Looks the blocks up and asks the devices for them.
     pub(super) fn start_read(&mut self, key: u32, out: &mut Vec<Output>) {
         let range = self.reads[key].range();
-        if let Err(error) = self.check_component(range.component, range.part) {
+        if let Err(error) = self.check_read(range) {
             return self.end_read(key, Err(error), out);
         }
         let mut locations: SmallVec<[BlockLocation; 4]> = SmallVec::new();
@@ -79,6 +73,16 @@ impl Group {
         self.issue_runs(key, out);
         if !self.reads[key].is_waiting() {
             self.finish_read(key, out);
+        }
+    }
+
+    /// Whether what is read is there. It may have been deleted since the read began: then what stood where it was may be something else by now.
+    fn check_read(&self, range: BlockRange) -> Result<(), GroupError> {
+        self.check_component(range.component, range.part)?;
+        let lineage = &self.components[range.component].lineage;
+        match range.snapshot > 0 && lineage.living(range.snapshot).is_none() {
+            true => Err(GroupError::NoSnapshot),
+            false => Ok(()),
         }
     }
 
@@ -205,8 +209,7 @@ impl Group {
 
     /// Without checksums, only locations that did not change since the look-up tell that the data is the block's.
     fn finish_unverified(&mut self, key: u32, out: &mut Vec<Output>) {
-        let BlockRange { component, part, .. } = self.reads[key].range();
-        if let Err(error) = self.check_component(component, part) {
+        if let Err(error) = self.check_read(self.reads[key].range()) {
             return self.end_read(key, Err(error), out); // It was deleted meanwhile.
         }
         let mut locations = SmallVec::new();
