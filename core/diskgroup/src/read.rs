@@ -10,7 +10,7 @@ use crate::unreadable::BadBlocks;
 use base::checksum::crc32c;
 use base::request::{Piece, Pieces};
 use base::units::{BLOCK_SIZE, SECTOR_SIZE};
-use base::{Buffer, Pool};
+use base::{Buffer, ComponentId, Pool};
 use slab::Slab;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -198,6 +198,8 @@ enum Wants {
 pub(crate) struct ReadState {
     op: Op,
     range: BlockRange,
+    /// Whose the key was when it began: another component may have it by now.
+    component: Option<ComponentId>,
     wants: Wants,
     runs: SmallVec<[Run; 1]>,
     outstanding: u32,
@@ -221,6 +223,7 @@ impl ReadState {
         ReadState {
             op,
             range,
+            component: None,
             wants,
             runs: SmallVec::new(),
             outstanding: 0,
@@ -232,6 +235,16 @@ impl ReadState {
 
     pub(crate) fn range(&self) -> BlockRange {
         self.range
+    }
+
+    /// It begins to read that component.
+    pub(crate) fn begin(&mut self, component: Option<ComponentId>) {
+        self.component = component;
+    }
+
+    /// The component that it began to read.
+    pub(crate) fn component(&self) -> Option<ComponentId> {
+        self.component
     }
 
     /// Whether only the checksums are wanted.

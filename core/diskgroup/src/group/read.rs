@@ -34,13 +34,14 @@ pub(super) enum Unknown {
 }
 
 impl Group {
-    pub(super) fn read(&mut self, read: ReadState, out: &mut Vec<Output>) {
-        let BlockRange { layer, block, count, .. } = read.range();
+    pub(super) fn read(&mut self, mut read: ReadState, out: &mut Vec<Output>) {
+        let BlockRange { component, layer, block, count, .. } = read.range();
         check_layer(layer);
         assert!(
             count >= 1 && block as usize + count as usize <= BLOCKS_PER_EXTENT,
             "a read lies within its part"
         );
+        read.begin(self.components.get(component).map(|component| component.record.id));
         let key = self.reads.begin(read);
         self.start_read(key, out);
     }
@@ -48,7 +49,7 @@ impl Group {
     /// Looks the blocks up and asks the devices for them.
     pub(super) fn start_read(&mut self, key: u32, out: &mut Vec<Output>) {
         let range = self.reads[key].range();
-        if let Err(error) = self.check_read(range) {
+        if let Err(error) = self.check_read(key) {
             return self.end_read(key, Err(error), out);
         }
         let mut locations: SmallVec<[BlockLocation; 4]> = SmallVec::new();
@@ -77,12 +78,17 @@ impl Group {
     }
 
     /// Whether what is read is there. It may have been deleted since the read began: then what stood where it was may be something else by now.
-    fn check_read(&self, range: BlockRange) -> Result<(), GroupError> {
-        self.check_component(range.component, range.part)?;
-        let lineage = &self.components[range.component].lineage;
-        match range.snapshot > 0 && lineage.living(range.snapshot).is_none() {
-            true => Err(GroupError::NoSnapshot),
-            false => Ok(()),
+    fn check_read(&self, key: u32) -> Result<(), GroupError> {
+        let read = &self.reads[key];
+        let BlockRange { component, part, snapshot, .. } = read.range();
+        self.check_component(component, part)?;
+        let component = &self.components[component];
+        match Some(component.record.id) == read.component() {
+            false => Err(GroupError::NoComponent),
+            true if snapshot > 0 && component.lineage.living(snapshot).is_none() => {
+                Err(GroupError::NoSnapshot)
+            }
+            true => Ok(()),
         }
     }
 
@@ -209,7 +215,7 @@ impl Group {
 
     /// Without checksums, only locations that did not change since the look-up tell that the data is the block's.
     fn finish_unverified(&mut self, key: u32, out: &mut Vec<Output>) {
-        if let Err(error) = self.check_read(self.reads[key].range()) {
+        if let Err(error) = self.check_read(key) {
             return self.end_read(key, Err(error), out); // It was deleted meanwhile.
         }
         let mut locations = SmallVec::new();
