@@ -219,6 +219,8 @@ fn what_a_host_that_ends_has_begun_is_ended_by_others() {
     cluster.wait_for_size(user, "web", 128 * MIB);
     cluster.order("start", third);
     cluster.attach_soon(third, "web");
+    // Clients are served a moment before people are.
+    wait_for("it answers", SECONDS, || cluster.cli(third, &["status"]).status.success().then_some(()));
     cluster.wait_until_whole(user, "web");
     client.write(127 * MIB, &stamped(2)).expect("it writes");
 
