@@ -102,7 +102,7 @@ pub enum Rule {
     KeepSegments,
     /// Frames are promised to what is held of parts without an extent (note 0053).
     PromiseHeldFrames,
-    /// What the log alone gives to a component that is being deleted takes no space after a start.
+    /// What the log alone gives to a component that is being deleted takes no space after a start (note 0044).
     LeaveClaimsOfDeleted,
     /// Row writes are decided before a snapshot is made or rolled back to (note 0053).
     DecideRowsBeforeMark,

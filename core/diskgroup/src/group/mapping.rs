@@ -323,7 +323,7 @@ impl Group {
         let table = &self.members[component.member].table;
         let mut seen = component.lineage.is_late(keeper).then_some([true; BLOCKS_PER_EXTENT])?;
         pages.try_for_each(|page| {
-            // One that came since the visit began, which pinned no page for it, may not be in memory.
+            // One that came since the visit began, which pinned no page for it, may not be in memory: then numbers have to do.
             let delta = table.peek_delta(page)?;
             let own = delta.groups.iter().filter(|group| group.snapshot >= keeper);
             own.flat_map(|group| &group.entries).for_each(|(block, _)| seen[usize::from(*block)] = false);

@@ -3,8 +3,9 @@
 //! The log is read batch by batch. A batch counts once the next one is found (only the last one may be torn) or its own
 //! data has been verified. Where no further batch is found, the space behind is searched (`beyond`): for the copy of a
 //! header that is damaged, and for a later batch, which tells that the log is damaged in the middle.
+//!
 //! Records are put in force in the order of the log over whatever the pages say. A page may already contain the effect
-//! of some of them; the last record for each block and extent decides, so putting them in force again is harmless.
+//! of some of them; the last record for each block and each extent decides, so putting them in force again is harmless.
 
 use super::table::content_of;
 use super::{Group, Phase};
