@@ -85,6 +85,8 @@ pub(crate) struct Recovery {
     mends: Vec<(u64, Mend)>,
     /// Pages of which a checkpoint that did not end wrote the next version, and whose version that counts does not verify.
     damaged: Vec<(u8, u32)>,
+    /// Pages whose newer copy does not verify, and whose older one contradicts other pages: damaged, whatever the log says.
+    contradicting: Vec<(u8, u32)>,
     /// Pages of chunks whose component no slot tells of: by device and page, with the component.
     orphans: Vec<(u8, u32, ComponentId)>,
     /// By component and part: up to where in the log its map page contains all of it.
@@ -157,6 +159,16 @@ impl Recovery {
     /// Pages of which that is so.
     pub(crate) fn damaged(&self) -> &[(u8, u32)] {
         &self.damaged
+    }
+
+    /// The newer copy of a page does not verify, and the older one contradicts other pages.
+    pub(crate) fn note_contradicting(&mut self, member: u8, page: u32) {
+        self.contradicting.push((member, page));
+    }
+
+    /// Pages of which that is so.
+    pub(crate) fn contradicting(&self) -> &[(u8, u32)] {
+        &self.contradicting
     }
 
     /// No slot tells of the component of a page.
@@ -245,6 +257,7 @@ impl Recovery {
     /// A member is out of service: nothing is said of its pages.
     pub(crate) fn forget_suspects(&mut self, member: u8) {
         self.damaged.retain(|(of, _)| *of != member);
+        self.contradicting.retain(|(of, _)| *of != member);
         self.chunk_suspects.retain(|(of, ..)| *of != member);
         self.suspects.retain(|(of, _)| *of != member);
     }

@@ -659,6 +659,10 @@ impl Group {
             }
             self.lose_page(member, page, out);
         }
+        // What is written next goes over the older copy: over the other one, by a checkpoint that does not end, that one would count at the next start.
+        for &(member, page) in recovery.contradicting() {
+            self.lose_page(member, page, out);
+        }
         for &(member, page) in recovery.damaged() {
             self.lose_page(member, page, out);
             self.members[member].table.replace_unfinished(page);

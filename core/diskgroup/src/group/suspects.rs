@@ -25,7 +25,7 @@ impl Group {
                 None => self.members[index].table.keep(page, Content::Empty),
                 Some(content) if self.contradicts(index, &content) => {
                     self.members[index].table.keep(page, Content::Empty);
-                    self.recovery().note_damaged(index, page);
+                    self.recovery().note_contradicting(index, page);
                     continue;
                 }
                 Some(content) => self.recover_content(index, page, content)?,
