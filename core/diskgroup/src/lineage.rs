@@ -54,14 +54,15 @@ pub(crate) struct Lineage {
     named: u32,
     /// The pages with the list of them.
     pub(crate) list_pages: Vec<u32>,
-    /// The last rollback that the log told.
-    rollback: Option<Rollback>,
+    /// The last rollback that the log told; in recovery, all of them in their order.
+    rollbacks: Vec<Rollback>,
     /// Whether the record of another one is on its way.
     is_rollback_coming: bool,
     /// Snapshots whose deletion is on its way to the log.
     leaving: BTreeSet<u32>,
-    /// Parts that are still to be taken back.
-    due: BTreeSet<u32>,
+    /// Parts that are still to be taken back, each with the rollback that it lacks. In operation all are due to the last one: until then no other comes. A start may
+    /// find several in the log, and pages from before the first.
+    due: BTreeMap<u32, Rollback>,
     /// In recovery: the position of the last rollback that the map page of a part contains, if there was any.
     rolled_back: BTreeMap<u32, u64>,
     /// By part: its delta pages.
@@ -179,7 +180,7 @@ impl Lineage {
 
     /// The last rollback that the log told.
     pub(crate) fn rollback(&self) -> Option<&Rollback> {
-        self.rollback.as_ref()
+        self.rollbacks.last()
     }
 
     /// Whether a rollback is on its way, or parts are still to be taken back.
@@ -192,29 +193,54 @@ impl Lineage {
         !self.due.is_empty()
     }
 
+    /// The rollback that a part lacks.
+    pub(crate) fn due_to(&self, part: u32) -> Option<&Rollback> {
+        self.due.get(&part)
+    }
+
     /// Whether a part is still to be taken back.
     pub(crate) fn is_due(&self, part: u32) -> bool {
-        self.due.contains(&part)
+        self.due.contains_key(&part)
+    }
+
+    /// The log position of the oldest rollback that any part lacks.
+    pub(crate) fn oldest_due(&self) -> Option<u64> {
+        self.due.values().map(|rollback| rollback.position).min()
     }
 
     /// Up to so many parts that are still to be taken back.
     pub(crate) fn parts_due(&self, count: usize) -> Vec<u32> {
-        self.due.iter().take(count).copied().collect()
+        self.due.keys().take(count).copied().collect()
     }
 
-    /// A rollback is put into force: parts of which its snapshot, or a later one, has anything are to be taken back.
-    pub(crate) fn roll_back(&mut self, rollback: Rollback) {
+    /// A rollback is put into force: parts of which its snapshot, or a later one, has anything are to be taken back, unless their pages contain it. That they may is true
+    /// but where the simulator removes that rule.
+    pub(crate) fn roll_back(&mut self, rollback: Rollback, may_contain: bool) {
         let has_any = |refs: &Vec<DeltaRef>| {
             refs.iter().any(|one| one.snapshots.last().is_some_and(|last| *last >= rollback.number))
         };
-        self.due = self.deltas.iter().filter(|(_, refs)| has_any(refs)).map(|(part, _)| *part).collect();
-        self.rollback = Some(rollback);
+        let parts: Vec<u32> =
+            self.deltas.iter().filter(|(_, refs)| has_any(refs)).map(|(part, _)| *part).collect();
+        self.rollbacks.push(rollback);
         self.is_rollback_coming = false;
+        parts.into_iter().for_each(|part| self.add_due_to(part, rollback, may_contain));
     }
 
     /// Another part is to be taken back: what tells whether it must be is lost.
-    pub(crate) fn add_due(&mut self, part: u32) {
-        self.due.insert(part);
+    pub(crate) fn add_due(&mut self, part: u32, may_contain: bool) {
+        for rollback in self.rollbacks.clone() {
+            self.add_due_to(part, rollback, may_contain);
+        }
+    }
+
+    /// A part is to be taken back, unless its page contains that. One that lacks an earlier rollback has nothing from behind that: a later one to a newer
+    /// snapshot finds nothing in it, and one to the same or an older snapshot does both.
+    fn add_due_to(&mut self, part: u32, rollback: Rollback, may_contain: bool) {
+        let is_contained = self.rolled_back.get(&part).is_some_and(|at| *at >= rollback.position);
+        let has_earlier = self.due.get(&part).is_some_and(|earlier| earlier.number < rollback.number);
+        if !(is_contained && may_contain) && !has_earlier {
+            self.due.insert(part, rollback);
+        }
     }
 
     /// A part is taken back.
@@ -229,12 +255,10 @@ impl Lineage {
         }
     }
 
-    /// After recovery: parts whose map pages contain the last rollback are not due; `once` is true but where the simulator removes that rule.
-    pub(crate) fn recover_rollback(&mut self, once: bool) {
-        let rolled_back = std::mem::take(&mut self.rolled_back);
-        let Some(rollback) = self.rollback else { return };
-        let is_back = |part: &u32| rolled_back.get(part).is_some_and(|at| *at >= rollback.position);
-        self.due.retain(|part| !(once && is_back(part)));
+    /// After recovery, or when a rollback is put into force in operation: pages contain none that comes from now on, and all before it are done, or known to be due.
+    pub(crate) fn forget_rollbacks(&mut self) {
+        self.rolled_back = BTreeMap::new();
+        self.rollbacks.drain(..self.rollbacks.len().saturating_sub(1));
     }
 
     /// The next older snapshot that is to be kept.

@@ -103,7 +103,7 @@ impl Group {
         let held = self.held.of(component, part).filter(|_| snapshot == 0);
         // A part that is still to be taken back is at rest as the snapshot sees it.
         let lineage = &self.components[component].lineage;
-        let rollback = lineage.rollback().filter(|_| snapshot == 0 && lineage.is_due(part));
+        let rollback = lineage.due_to(part).filter(|due| snapshot == 0 || snapshot > due.number);
         let at_rest = BlockRange { snapshot: rollback.map_or(snapshot, |rollback| rollback.number), ..range };
         let dirty = self.index.of(component, part);
         for block in block..block + count {

@@ -4,8 +4,8 @@
 //! entry of the snapshot's delta becomes the live one again. Until that is done for a part, its live blocks are looked up as the snapshot sees them, and
 //! nothing is destaged to it that came behind the record. Its map page tells that it is done. The log keeps the record until all parts are.
 
-use super::Group;
 use super::hold_mapped::Unsettled;
+use super::{Group, Phase};
 use crate::component::Component;
 use crate::destage::Way;
 use crate::format::FORMAT_PLAIN;
@@ -97,7 +97,13 @@ impl Group {
                 self.index.raise(location, Some((key, part)), (region, id), position);
             }
         }
-        self.components[key].lineage.roll_back(rollback);
+        let may_contain = self.rules.hold(Rule::RollBackOnce);
+        let is_open = matches!(self.phase, Phase::Open);
+        let lineage = &mut self.components[key].lineage;
+        lineage.roll_back(rollback, may_contain);
+        if is_open {
+            lineage.forget_rollbacks();
+        }
         self.take_back_beside_lost(key);
     }
 
@@ -107,21 +113,21 @@ impl Group {
         if self.members[component.member].lost_pages == 0 || component.lineage.rollback().is_none() {
             return;
         }
+        let may_contain = self.rules.hold(Rule::RollBackOnce);
         let mut from = 0;
         while let Some((part, placement)) = self.index.first_placed(key, from..u32::MAX) {
             from = part + 1;
             if let Placement::Page(_) = placement {
-                self.components[key].lineage.add_due(part);
+                self.components[key].lineage.add_due(part, may_contain);
             }
         }
     }
 
-    /// After recovery: parts that were taken back already are not again.
+    /// After recovery: of rollbacks that the log told before pages were found to be lost.
     pub(super) fn recover_rollbacks(&mut self) {
-        let once = self.rules.hold(Rule::RollBackOnce);
         for key in self.components.iter().map(|(key, _)| key).collect::<Vec<u32>>() {
             self.take_back_beside_lost(key);
-            self.components[key].lineage.recover_rollback(once);
+            self.components[key].lineage.forget_rollbacks();
         }
     }
 
@@ -129,8 +135,7 @@ impl Group {
     pub(super) fn rolling_back_since(&self) -> Option<BatchStart> {
         let positions = self.components.iter().filter_map(|(_, component)| {
             let in_service = self.members[component.member].is_in_service();
-            Some(component.lineage.rollback()?.position)
-                .filter(|_| in_service && component.lineage.has_due() && !component.record.is_deleting)
+            component.lineage.oldest_due().filter(|_| in_service && !component.record.is_deleting)
         });
         positions.min().map(|position| self.log.start_of(position))
     }
@@ -183,9 +188,9 @@ impl Group {
         let lineage = &self.components[key].lineage;
         let is_behind = match way {
             Way::InPlace => false,
-            Way::Mapped { born, .. } => lineage.rollback().is_some_and(|rollback| born >= rollback.number),
+            Way::Mapped { born, .. } => lineage.due_to(part).is_some_and(|due| born >= due.number),
         };
-        if !is_behind || !lineage.is_due(part) || !self.rules.hold(Rule::RollBackFirst) {
+        if !is_behind || !self.rules.hold(Rule::RollBackFirst) {
             return None;
         }
         let missing = self.missing_page_of(key, part);
@@ -199,7 +204,9 @@ impl Group {
     fn roll_back_part(&mut self, key: u32, part: u32) {
         let component = &self.components[key];
         let index = component.member;
-        let Rollback { number, id, position } = *component.lineage.rollback().expect("parts are due to it");
+        let Rollback { number, id, .. } = *component.lineage.due_to(part).expect("it is due");
+        // Later ones find nothing in it.
+        let position = component.lineage.rollback().expect("it was told").position;
         let pages: Vec<u32> = component.lineage.deltas_of(part).iter().map(|one| one.page).collect();
         // The least snapshot that has a block tells how the one that is rolled back to sees it.
         let mut seen: BTreeMap<u8, (u32, Entry)> = BTreeMap::new();

@@ -79,7 +79,7 @@ impl Group {
                 let Some(map) = member.table.map(page) else { return Err(Some((index, page))) };
                 regions = map.regions;
                 let lineage = &self.components[component].lineage;
-                if let Some(rollback) = lineage.rollback().filter(|_| lineage.is_due(part)) {
+                if let Some(rollback) = lineage.due_to(part) {
                     regions.iter_mut().for_each(|region| *region = rollback.id.max(*region));
                 }
             }
