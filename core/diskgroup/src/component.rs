@@ -6,6 +6,13 @@ use crate::lineage::Lineage;
 use crate::window::Window;
 use base::WriteId;
 use base::units::EXTENT_SIZE;
+use std::ops::Range;
+
+/// The parts that share the version of holes with one.
+pub(crate) fn parts_of_hole(part: u32) -> Range<u32> {
+    let first = part - part % PARTS_PER_HOLE;
+    first..first + PARTS_PER_HOLE
+}
 
 /// Whether the record of a component is stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

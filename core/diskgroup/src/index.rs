@@ -6,7 +6,7 @@
 
 mod dirty;
 
-pub(crate) use dirty::{Direct, Dirty, IndexEntry, Newest, OfPart, Raised};
+pub(crate) use dirty::{Direct, Dirty, Goal, IndexEntry, Newest, OfPart, Raised};
 
 use crate::bits::BitSet;
 use crate::format::batch::ExtentLocation;
@@ -359,7 +359,7 @@ impl Index {
         dirty.reset = Some(position);
         dirty.generation += 1;
         // Whoever has the extent next has other snapshots, or none.
-        (dirty.born, dirty.is_mapped, dirty.wants_map) = (0, false, false);
+        (dirty.born, dirty.is_mapped) = (0, false);
         let former = std::mem::take(&mut dirty.promised);
         let promised = &mut self.extents[location.member as usize].promised;
         (promised.0, promised.1) = (promised.0 - former.0, promised.1 - former.1);
@@ -405,13 +405,6 @@ impl Index {
         parts.filter(move |(component, part)| {
             self.of(*component, *part).is_some_and(|dirty| dirty.is_due(boundary))
         })
-    }
-
-    /// Blocks of a part must get frames when they are destaged.
-    pub(crate) fn want_map(&mut self, component: u32, part: u32) {
-        if let Some(key) = self.parts[component as usize].buffered(part) {
-            self.states[key as usize].wants_map = true;
-        }
     }
 
     /// The log must stay from there on for what became content too late for the round under way.
@@ -560,11 +553,11 @@ impl Index {
         dirty.is_destaging = true;
     }
 
-    /// The descriptor takes over that it counts as empty, if it does, what was written as a whole since, and versions that nothing else
+    /// The descriptor takes over that it counts as empty, if it does, since that position of the log, what was written as a whole since, and versions that nothing else
     /// tells.
-    pub(crate) fn take_whole(&mut self, key: u32) -> (bool, Option<Direct>, Vec<Raised>) {
+    pub(crate) fn take_whole(&mut self, key: u32) -> (Option<u64>, Option<Direct>, Vec<Raised>) {
         let dirty = &mut self.states[key as usize];
-        (dirty.reset.take().is_some(), dirty.direct.take(), std::mem::take(&mut dirty.raised))
+        (dirty.reset.take(), dirty.direct.take(), std::mem::take(&mut dirty.raised))
     }
 
     /// These blocks, at these positions of the log, get their frames now.
@@ -577,7 +570,7 @@ impl Index {
                     && entries[index].position == position
                 {
                     dirty.data_count -= u32::from(entries[index].wants_frame());
-                    entries[index].has_place = true;
+                    entries[index].goal = Goal::Place;
                     break;
                 }
             }

@@ -4,6 +4,7 @@
 //! record would contradict it.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Those parts, by component key and number.
 #[derive(Debug, Default)]
@@ -23,6 +24,12 @@ impl Unmapped {
     /// Whether the pages on its device may still say otherwise of a part.
     pub(crate) fn contains(&self, part: (u32, u32)) -> bool {
         self.recent.contains(&part) || self.settling.contains(&part)
+    }
+
+    /// Whether they may of any of these parts of a component.
+    pub(crate) fn contains_any(&self, component: u32, parts: Range<u32>) -> bool {
+        let range = (component, parts.start)..(component, parts.end);
+        self.recent.range(range.clone()).chain(self.settling.range(range)).next().is_some()
     }
 
     /// A checkpoint begins: its pages say what became of all these parts.

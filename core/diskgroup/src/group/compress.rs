@@ -8,7 +8,7 @@ use crate::format::batch::Record;
 use crate::format::map::{Algorithm, Form};
 use crate::format::page::{ComponentRecord, Compression};
 use crate::held::HeldPart;
-use crate::index::{Dirty, Newest};
+use crate::index::{Dirty, Goal, Newest};
 use crate::io::{GroupError, Output};
 use crate::pools::Slot;
 use crate::rules::Rule;
@@ -69,7 +69,7 @@ impl Group {
         let (_, entries) = dirty.oldest_segment();
         let has_data = entries.iter().any(|entry| entry.newest == Newest::Data);
         has_data
-            && entries.iter().all(|entry| !entry.has_place)
+            && entries.iter().all(|entry| entry.goal != Goal::Place)
             && self.is_to_be_compressed(component, part)
             && !self.components[component].record.is_deleting
     }

@@ -364,8 +364,8 @@ impl Group {
         let (page, _) = member.table.page_of(location.extent);
         member.table.mark_dirty(page);
         let descriptor = member.table.descriptor(location.extent).expect("the page of a destaging is pinned");
-        let (is_reset, direct, raised) = self.index.take_whole(dirty_key);
-        if is_reset {
+        let (reset, direct, raised) = self.index.take_whole(dirty_key);
+        if reset.is_some() {
             *descriptor = Descriptor::FREE;
         }
         (descriptor.component, descriptor.part) = (owner.component, owner.part);

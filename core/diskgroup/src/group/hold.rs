@@ -13,7 +13,7 @@ use crate::format::layer::LayerBlocks;
 use crate::held::{
     HeldBlocks, HeldEntry, HeldPart, LayerRange, PROMOTED_LAYER, ROW_LAYER, RowRun, Settling, held_layer,
 };
-use crate::index::{IndexEntry, Newest};
+use crate::index::{Goal, IndexEntry, Newest};
 use crate::io::{ComponentKey, GroupError, LayerRanges, Op, Output};
 use crate::limits;
 use crate::rules::Rule;
@@ -505,14 +505,15 @@ impl Group {
             let region = (usize::from(block) / BLOCKS_PER_REGION) as u8;
             self.index.raise(location, owner, (region, old.id), old.position);
         }
-        let (has_place, is_late) = (location.is_placed(), self.is_settled_late(location, position));
-        let entry = IndexEntry { id, position, checksum, block, newest, has_place, is_late };
+        let goal = match Goal::at(location) {
+            Goal::Frame if is_overtaken => Goal::FrameOnly,
+            goal => goal,
+        };
+        let is_late = self.is_settled_late(location, position);
+        let entry = IndexEntry { id, position, checksum, block, newest, goal, is_late };
         self.index.insert(location, (owner, born), std::iter::once(entry));
-        if !has_place && self.rules.hold(Rule::SettleInLaterRound) {
+        if goal != Goal::Place && self.rules.hold(Rule::SettleInLaterRound) {
             self.index.note_settled(position, batch_position);
-        }
-        if is_overtaken {
-            self.index.want_map(key, part);
         }
         self.held.note_settled();
     }

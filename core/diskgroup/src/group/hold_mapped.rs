@@ -18,7 +18,7 @@
 use super::{Group, Phase};
 use crate::format::batch::{ExtentLocation, Record};
 use crate::held::{HeldEntry, HeldPart, PROMOTED_LAYER, ROW_LAYER, Settling, held_layer};
-use crate::index::{IndexEntry, Newest};
+use crate::index::{Goal, IndexEntry, Newest};
 use crate::io::LayerRanges;
 use crate::log::BatchStart;
 use crate::rules::Rule;
@@ -201,11 +201,10 @@ impl Group {
         let location = ExtentLocation::unplaced(component.member);
         let owner = (Some((key, part)), component.lineage.born_at(position));
         for HeldEntry { id, position: data, checksum, block, newest, .. } in settled {
-            let (has_place, is_late) = (false, false);
-            let entry = IndexEntry { id, position: data, checksum, block, newest, has_place, is_late };
+            let (goal, is_late) = (Goal::FrameOnly, false);
+            let entry = IndexEntry { id, position: data, checksum, block, newest, goal, is_late };
             self.index.insert(location, owner, std::iter::once(entry));
             self.index.note_settled(data, position);
-            self.index.want_map(key, part);
         }
     }
 

@@ -4,12 +4,13 @@ use super::{Group, Phase};
 use crate::component::{Component, Stability};
 use crate::format::batch::{ExtentLocation, Record, WindowEntry};
 use crate::format::page::ComponentRecord;
-use crate::index::{Direct, IndexEntry, Newest, OfPart};
+use crate::index::{Direct, Goal, IndexEntry, Newest, OfPart};
 use crate::lineage::Rollback;
 use crate::member::Owner;
 use crate::rules::Rule;
-use base::units::BLOCKS_PER_REGION;
+use base::units::{BLOCKS_PER_EXTENT, BLOCKS_PER_REGION};
 use base::{ComponentId, WriteId};
+use std::ops::Range;
 
 impl Group {
     /// Puts a stable record into force: the index, the owners of extents, the slots of components.
@@ -29,7 +30,7 @@ impl Group {
                     checksum,
                     block: *block + index as u8,
                     newest: Newest::Data,
-                    has_place: location.is_placed(),
+                    goal: Goal::at(*location),
                     is_late: false,
                 };
                 self.index.insert(
@@ -52,7 +53,7 @@ impl Group {
                     checksum: 0,
                     block: *block + index,
                     newest: Newest::Trim,
-                    has_place: location.is_placed(),
+                    goal: Goal::at(*location),
                     is_late: false,
                 };
                 self.index.insert(*location, owner, (0..=*count_less_one).map(entry));
@@ -68,7 +69,10 @@ impl Group {
             Record::Watermark { component, id, from_epoch, .. } => {
                 self.install_watermark(*component, *id, *from_epoch);
             }
-            Record::Hole { component, part, id, .. } => self.note_hole(*component, *part, *id),
+            Record::Hole { component, part, id, .. } => {
+                self.note_hole(*component, *part, *id);
+                self.raise_over_trim((*component, *part, *id), 0..BLOCKS_PER_EXTENT as u16, batch_position);
+            }
             Record::Entry { component, entry, .. } => self.install_entry(*component, entry, batch_position),
             Record::PageIntent { .. } => {}
             Record::Chunk { location, number } => self.install_chunk(*location, *number, batch_position),
@@ -113,23 +117,29 @@ impl Group {
     fn install_entry(&mut self, component: ComponentId, entry: &WindowEntry, position: u64) {
         if entry.is_trim && !entry.is_span() {
             self.note_hole(component, entry.part, entry.id);
-            self.raise_over_trim(component, entry, position);
+            let of = (component, entry.part, entry.id);
+            let first = u16::from(entry.block);
+            self.raise_over_trim(of, first..first + entry.count, position);
         }
     }
 
     /// While the log is read: a trim found nothing because a mapped part had been emptied, and its page was given back, but not before the crash. So the
     /// part has its page, or what the log says of it, again, and these tell lesser versions. An entry that was written to the log again may be
     /// older than a later hole there.
-    fn raise_over_trim(&mut self, component: ComponentId, entry: &WindowEntry, position: u64) {
+    fn raise_over_trim(
+        &mut self,
+        (component, part, id): (ComponentId, u32, WriteId),
+        blocks: Range<u16>,
+        position: u64,
+    ) {
         let (Phase::Opening(_), Some(key)) = (&self.phase, self.components.key_of(component)) else { return };
-        let (part, first) = (entry.part, usize::from(entry.block));
-        if entry.count == 0 || !self.has_content(key, part) {
+        if blocks.is_empty() || !self.has_content(key, part) {
             return;
         }
         let location = ExtentLocation::unplaced(self.components[key].member);
-        let (owner, id) = self.version_over_hole(component, part, entry.id);
-        let last = first + usize::from(entry.count) - 1;
-        for region in first / BLOCKS_PER_REGION..=last / BLOCKS_PER_REGION {
+        let (owner, id) = self.version_over_hole(component, part, id);
+        let of = |block: u16| usize::from(block) / BLOCKS_PER_REGION;
+        for region in of(blocks.start)..=of(blocks.end - 1) {
             self.index.raise(location, owner, (region as u8, id), position);
         }
     }

@@ -376,13 +376,15 @@ impl Group {
     ) -> MapPage {
         let id = self.components[key].record.id;
         let whole = dirty_key.map(|dirty_key| self.index.take_whole(dirty_key));
-        let (is_reset, direct, raised) = whole.unwrap_or_default();
+        let (reset, direct, raised) = whole.unwrap_or_default();
+        // They may stand behind the boundary of the round. A start that put them in force again would make the page void.
+        let whole_at = reset.max(direct.as_ref().map(|direct| direct.position));
         let member = &mut self.members[index];
         let (page, _) = member.table.page_of(extent);
         member.table.mark_dirty(page);
         let descriptor = member.table.descriptor(extent).expect("its page is pinned");
         let mut found = std::mem::replace(descriptor, Descriptor::FREE);
-        if is_reset {
+        if reset.is_some() {
             found = Descriptor::FREE;
         }
         if let Some(direct) = direct {
@@ -392,7 +394,8 @@ impl Group {
         raise(&mut found.regions, &raised);
         member.owners[extent as usize] = crate::member::Owner::default();
         member.pools.add(extent);
-        let mut map = MapPage { regions: found.regions, ..MapPage::empty(id, part) };
+        let through = whole_at.map_or(0, |position| position + 1);
+        let mut map = MapPage { regions: found.regions, through, ..MapPage::empty(id, part) };
         for block in 0..BLOCKS_PER_EXTENT {
             let frame = Frame { extent, block: block as u8 };
             member.pools.occupy(Slot::whole(frame));

@@ -7,7 +7,7 @@ use super::copy::Whole;
 use super::hold::{NewHold, check_layer, check_range};
 use super::{Group, Phase};
 use crate::buffer::{BatchWrite, Undone};
-use crate::component::Component;
+use crate::component::{Component, parts_of_hole};
 use crate::format::batch::{ExtentLocation, Origin, Record, WindowEntry};
 use crate::index::Dirty;
 use crate::io::{Completion, ComponentKey, GroupError, LayerRanges, Op, Output};
@@ -16,9 +16,9 @@ use crate::requests::Purpose;
 use crate::rules::Rule;
 use crate::space::Claim;
 use crate::work::{Awaiting, Change, OwnRecord, Target, Then, Work, checksums, fail};
-use base::ComponentId;
 use base::request::Buffers;
 use base::units::{BLOCK_SIZE, BLOCKS_PER_EXTENT, EXTENT_SIZE};
+use base::{ComponentId, WriteId};
 use smallvec::SmallVec;
 
 impl Group {
@@ -216,7 +216,7 @@ impl Group {
             return Some(Work::Trim { change, count });
         }
         let record = match mapped.map(|extent| ExtentLocation { member, extent }) {
-            None if origin == Origin::Copy && id <= self.components[key].hole(part) => {
+            None if origin == Origin::Copy && self.is_hole_since(key, part, id) => {
                 out.push(Output::Done { op, result: Ok(Completion::Done) });
                 return None;
             }
@@ -243,6 +243,12 @@ impl Group {
         };
         self.buffer.push(record, Some(op), Buffers::new());
         None
+    }
+
+    /// Whether a hole has a version no less than that, which no crash takes back: of a part that was emptied, the page with that is written by the next checkpoint.
+    fn is_hole_since(&self, key: u32, part: u32, id: WriteId) -> bool {
+        let is_settled = || !self.unmapped.contains_any(key, parts_of_hole(part));
+        id <= self.components[key].hole(part) && (is_settled() || !self.rules.hold(Rule::KeepHoleId))
     }
 
     /// Writes a whole extent to a fresh one; its record follows when that is stable.

@@ -18,6 +18,24 @@ pub(crate) enum Newest {
 /// snapshot that they are younger than (0: none).
 pub(crate) type OfPart = (Option<(u32, u32)>, u32);
 
+/// Where a block of the log goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// Its place in its part's extent, or a frame that it has got: it is on its way there.
+    Place,
+    /// A frame, which is promised to it; or its place, if its part is in an extent of its own and no snapshot sees what it replaces.
+    Frame,
+    /// A frame, which is promised to it, though no snapshot sees what it replaces (`group/hold_mapped.rs`).
+    FrameOnly,
+}
+
+impl Goal {
+    /// Where a record with that location sends its blocks.
+    pub(crate) fn at(location: ExtentLocation) -> Goal {
+        if location.is_placed() { Goal::Place } else { Goal::Frame }
+    }
+}
+
 /// The newest version of one block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IndexEntry {
@@ -27,8 +45,7 @@ pub(crate) struct IndexEntry {
     pub(crate) checksum: u32,
     pub(crate) block: u8,
     pub(crate) newest: Newest,
-    /// Whether it has its place: its part's extent, or a frame to which it is on its way. Else a frame is promised to it.
-    pub(crate) has_place: bool,
+    pub(crate) goal: Goal,
     /// Whether it was held and became content behind the boundary of the round of destaging under way: a later round takes it (`group/hold_mapped.rs`).
     pub(crate) is_late: bool,
 }
@@ -36,7 +53,7 @@ pub(crate) struct IndexEntry {
 impl IndexEntry {
     /// Whether a frame is promised to it.
     pub(super) fn wants_frame(&self) -> bool {
-        self.newest == Newest::Data && !self.has_place
+        self.newest == Newest::Data && self.goal != Goal::Place
     }
 }
 
@@ -84,8 +101,6 @@ pub(crate) struct Dirty {
     pub(super) born: u32,
     /// Whether anything of it gets its place when it is destaged.
     pub(super) is_mapped: bool,
-    /// Whether blocks of it that wait for frames must get them, though no snapshot sees what they replace (`group/hold_mapped.rs`).
-    pub(super) wants_map: bool,
     /// Entries in all segments to which a frame is promised.
     pub(super) data_count: u32,
     /// Frames and pages that are promised to it.
@@ -114,7 +129,6 @@ impl Dirty {
             former: Vec::new(),
             born: 0,
             is_mapped: !location.is_placed(),
-            wants_map: false,
             data_count: 0,
             promised: (0, 0),
             pending_blocks: 0,
@@ -234,7 +248,7 @@ impl Dirty {
     /// Whether the blocks of the oldest segment must get frames.
     pub(crate) fn must_be_mapped(&self) -> bool {
         let (_, entries) = self.oldest_segment();
-        self.wants_map && !entries.is_empty() && entries.iter().all(|entry| !entry.has_place)
+        has_frame_only(entries)
     }
 
     /// Whether a round up to that boundary takes anything of it.
@@ -290,22 +304,43 @@ impl Dirty {
         void
     }
 
-    /// After recovery: blocks of these segments, the oldest ones, go to their places in the part's extent. No frames are promised to them.
+    /// After recovery: blocks of these segments, the oldest ones, go to their places in the part's extent. No frames are promised to them. Where one has blocks that
+    /// must get frames, the others go before these, and by these the part leaves its extent.
     pub(super) fn settle_in_place(&mut self, is_in_place: impl Fn(u32) -> bool) {
-        let current = (self.born, &mut self.entries);
-        let former = self.former.iter_mut().map(|segment| (segment.born, &mut segment.entries));
-        for (_, entries) in former.chain([current]).take_while(|(born, _)| is_in_place(*born)) {
-            entries.iter_mut().for_each(|entry| entry.has_place = true);
+        let own = Segment { born: self.born, entries: std::mem::take(&mut self.entries) };
+        let mut segments: Vec<Segment> = std::mem::take(&mut self.former);
+        segments.push(own);
+        let settled = segments.iter().take_while(|segment| is_in_place(segment.born)).count();
+        let leaves = segments[..settled].iter().position(|segment| has_frame_only(&segment.entries));
+        for segment in &mut segments[..leaves.unwrap_or(settled)] {
+            segment.entries.iter_mut().for_each(|entry| entry.goal = Goal::Place);
         }
+        if let Some(at) = leaves {
+            let segment = &mut segments[at];
+            let mut before: Vec<IndexEntry> =
+                segment.entries.extract_if(.., |entry| entry.goal != Goal::FrameOnly).collect();
+            before.iter_mut().for_each(|entry| entry.goal = Goal::Place);
+            let born = segment.born;
+            if !before.is_empty() {
+                segments.insert(at, Segment { born, entries: before });
+            }
+        }
+        let newest = segments.pop().expect("there is the newest");
+        (self.born, self.entries, self.former) = (newest.born, newest.entries, segments);
         self.data_count = self.all_entries().filter(|entry| entry.wants_frame()).count() as u32;
     }
 
-    /// After recovery: puts segments together that nobody needs apart, as `is_one` says of the numbers of two that follow each other.
+    /// After recovery: puts segments together that nobody needs apart, as `is_one` says of the numbers of two that follow each other. Not what goes to its place and what must
+    /// not go there.
     pub(super) fn merge_segments(&mut self, is_one: impl Fn(u32, u32) -> bool) {
         let own = Segment { born: self.born, entries: std::mem::take(&mut self.entries) };
         let mut merged: Vec<Segment> = Vec::new();
         for segment in std::mem::take(&mut self.former).into_iter().chain([own]) {
-            match merged.last_mut().filter(|before| is_one(before.born, segment.born)) {
+            let leaves = has_frame_only(&segment.entries);
+            let stays = |entries: &[IndexEntry]| entries.iter().any(|entry| entry.goal == Goal::Place);
+            let may_join =
+                |before: &Segment| is_one(before.born, segment.born) && !(leaves && stays(&before.entries));
+            match merged.last_mut().filter(|before| may_join(before)) {
                 Some(before) => {
                     before.born = segment.born;
                     segment.entries.into_iter().for_each(|entry| join_entry(&mut before.entries, entry));
@@ -354,16 +389,27 @@ impl Dirty {
     }
 }
 
-/// Puts an entry into a segment, in which the later one of a block counts, with the greatest id of both.
+/// Puts an entry into a segment, in which the later one of a block counts, with the greatest id of both. What was held and became content stands before what it
+/// replaces in the log.
 fn join_entry(segment: &mut Vec<IndexEntry>, entry: IndexEntry) {
     match segment.binary_search_by_key(&entry.block, |known| known.block) {
         Ok(at) => {
             let id = entry.id.max(segment[at].id);
-            let newer = if entry.position > segment[at].position { entry } else { segment[at] };
+            let is_newer = match (entry.goal, segment[at].goal) {
+                (Goal::FrameOnly, Goal::Place) => true,
+                (Goal::Place, Goal::FrameOnly) => false,
+                _ => entry.position > segment[at].position,
+            };
+            let newer = if is_newer { entry } else { segment[at] };
             segment[at] = IndexEntry { id, ..newer };
         }
         Err(at) => segment.insert(at, entry),
     }
+}
+
+/// Whether any of them must get a frame.
+fn has_frame_only(entries: &[IndexEntry]) -> bool {
+    entries.iter().any(|entry| entry.goal == Goal::FrameOnly)
 }
 
 fn find_in(entries: &[IndexEntry], block: u8) -> Option<&IndexEntry> {
