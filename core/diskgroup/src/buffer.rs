@@ -186,6 +186,19 @@ impl WriteBuffer {
         self.waiting.pop_front()
     }
 
+    /// The snapshots of a component that are asked for and wait.
+    pub(crate) fn marks_waiting_of(&self, component: u32) -> impl Iterator<Item = u32> {
+        self.waiting.iter().filter_map(move |work| work.mark_of(component))
+    }
+
+    /// Takes those of one number.
+    pub(crate) fn take_marks_waiting(&mut self, component: u32, number: u32) -> Vec<Work> {
+        let (taken, left): (VecDeque<Work>, VecDeque<Work>) =
+            self.take_waiting().into_iter().partition(|work| work.mark_of(component) == Some(number));
+        self.waiting = left;
+        Vec::from(taken)
+    }
+
     /// Whether records of that kind wait.
     pub(crate) fn has_waiting_before(&self, record: &OwnRecord) -> bool {
         !self.records_waiting[record.awaiting() as usize].is_empty()

@@ -195,7 +195,8 @@ pub enum Input {
         /// Whose request it is.
         tag: RequestTag,
     },
-    /// Delete a snapshot. Answered when that is stable; the space that only it needs comes back soon after.
+    /// Delete a snapshot. Answered when that is stable; the space that only it needs comes back soon after. One that was asked for and has not begun is not made; while the
+    /// record of one is on its way, this is answered with [`GroupError::NotYet`].
     DropSnapshot {
         /// Comes back with the answer.
         op: Op,

@@ -135,6 +135,14 @@ impl Work {
         matches!(self, Work::Trim { change: Change { layer: 0, .. }, count: 0 })
     }
 
+    /// The number of the snapshot of that component that it asks for.
+    pub(crate) fn mark_of(&self, component: u32) -> Option<u32> {
+        match self {
+            Work::Snapshot { change, number, .. } if change.component == component => Some(*number),
+            _ => None,
+        }
+    }
+
     /// Which part it is about, and who waits for it.
     pub(crate) fn target(&self) -> Target {
         match *self {

@@ -16,7 +16,7 @@ use crate::table::{Content, PageWaiter};
 use crate::work::{Change, Work, fail};
 use base::request::Buffers;
 use base::{ComponentId, Instant, RequestTag, WriteId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Parts of which deletions take the deltas apart in a second, where nobody feels it: each is work for the processor that serves guests, and a page or two at the
@@ -26,11 +26,13 @@ const PARTS_PER_SECOND: u64 = 2048;
 const PARTS_PER_STEP: usize = 8;
 
 impl Group {
-    /// The numbers of a component's snapshots, ascending, without those that are being deleted.
+    /// The numbers of a component's snapshots, ascending, without those that are being deleted, but with those that are on their way.
     pub fn snapshots(&self, component: ComponentKey) -> Vec<u32> {
-        let component = self.components.get(component.0);
-        let living = component.map_or(&[][..], |component| component.lineage.snapshots());
-        living.iter().filter(|one| !one.is_deleting && one.position.is_some()).map(|one| one.number).collect()
+        let found = self.components.get(component.0);
+        let there = found.map_or(&[][..], |component| component.lineage.snapshots());
+        let living = there.iter().filter(|one| !one.is_deleting).map(|one| one.number);
+        let waiting = self.buffer.marks_waiting_of(component.0);
+        living.chain(waiting).collect::<BTreeSet<u32>>().into_iter().collect()
     }
 
     /// Whether the frames that are used are those that the pages of mapped parts name, if all of these are in memory and nothing is under way: for
@@ -208,9 +210,15 @@ impl Group {
         if let Err(error) = self.check_component(component.0, 0) {
             return out.push(Output::Done { op, result: Err(error) });
         }
+        // Whoever asked for it may have ended meanwhile: it must not come behind this.
+        for work in self.buffer.take_marks_waiting(component.0, number) {
+            fail(&work, GroupError::SnapshotRefused, out);
+        }
         let found = &self.components[component.0];
-        if found.lineage.living(number).is_none_or(|one| one.position.is_none()) {
-            return out.push(Output::Done { op, result: Err(GroupError::NoSnapshot) });
+        match found.lineage.living(number).map(|one| one.position) {
+            Some(Some(_)) => {}
+            Some(None) => return out.push(Output::Done { op, result: Err(GroupError::NotYet) }),
+            None => return out.push(Output::Done { op, result: Err(GroupError::NoSnapshot) }),
         }
         let (member, id) = (found.member, found.record.id);
         self.components[component.0].lineage.expect_deletion(number);
