@@ -13,6 +13,12 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level(u16);
 
+impl Default for Level {
+    fn default() -> Level {
+        Level::FIRST
+    }
+}
+
 impl Level {
     /// The level of a cluster whose directory names none.
     pub const FIRST: Level = Level(1);
@@ -27,6 +33,9 @@ impl Level {
 
     /// The level from which on disks may have snapshots or be compressed, and disk groups are of the format that has them (docs/design/0044, 0047).
     pub const SNAPSHOTS: Level = Level(4);
+
+    /// The level from which on disks with parity may have snapshots or be compressed (docs/design/0053).
+    pub const SNAPSHOTS_OF_ROWS: Level = Level(5);
 
     /// Its number.
     pub const fn number(self) -> u16 {
@@ -65,6 +74,21 @@ impl Level {
         Policy { read_locality, ..policy }
     }
 
+    /// Refuses snapshots of disks that hosts of a former release would not hold changes of. A policy may ask for them at any level.
+    ///
+    /// # Errors
+    /// When disks with parity, as this one is, have none at this level.
+    pub fn check_snapshots(self, has_parity: bool) -> Result<(), TooEarly> {
+        match has_parity && self < Level::SNAPSHOTS_OF_ROWS {
+            true => Err(TooEarly {
+                rule: "a snapshot of a disk with parity",
+                needs: Level::SNAPSHOTS_OF_ROWS,
+                level: self,
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// Refuses a policy that records of this level cannot say.
     ///
     /// # Errors
@@ -75,6 +99,13 @@ impl Level {
         }
         if self < Level::SNAPSHOTS && policy.compression != Compression::Off {
             return Err(TooEarly { rule: "compression", needs: Level::SNAPSHOTS, level: self });
+        }
+        if policy.method == Method::Parity
+            && self < Level::SNAPSHOTS_OF_ROWS
+            && policy.compression != Compression::Off
+        {
+            let rule = "compression of a disk with parity";
+            return Err(TooEarly { rule, needs: Level::SNAPSHOTS_OF_ROWS, level: self });
         }
         let rule = match (policy.method, policy.bytes_limit, policy.read_locality) {
             _ if self >= Level::LIMITS => return Ok(()),
@@ -226,6 +257,9 @@ mod tests {
         check(4, "default", "auto", None);
         check(3, "single,compression=zstd", "auto", Some("compression"));
         check(4, "single,compression=zstd", "auto", None);
+        check(4, "default,method=parity,compression=zstd", "auto", Some("compression of a disk with parity"));
+        check(5, "default,method=parity,compression=zstd", "auto", None);
+        check(4, "default,method=parity,snapshots=hourly keep 1", "auto", None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use crate::disk::{Clones, DiskRecord, DiskState, NoSnapshot, Objection};
 use crate::health::Provisioned;
+use crate::levels::Level;
 use crate::limits::{
     SCHEDULED_AT_ONCE_MAX, SCHEDULED_FREE_MIN, SCHEDULED_LATE, SCHEDULED_PATIENCE, SCHEDULED_RETRY,
 };
@@ -90,7 +91,10 @@ impl Scheduler {
             return found;
         }
         let places = SCHEDULED_AT_ONCE_MAX.saturating_sub(self.asked.len());
-        let due = view.disks.values().filter_map(|disk| Some((disk, self.due(disk, seconds, steady)?)));
+        let due = view
+            .disks
+            .values()
+            .filter_map(|disk| Some((disk, self.due(disk, view.level, (seconds, steady))?)));
         let due: Vec<_> = due.take(places).collect();
         for (disk, (every, due)) in due {
             self.tried.insert((disk.id, every), (due, steady));
@@ -122,10 +126,15 @@ impl Scheduler {
     }
 
     /// The schedule of a disk whose snapshot is to be asked for now, and when it was due.
-    fn due(&self, disk: &DiskRecord, seconds: u64, steady: Instant) -> Option<(Every, u64)> {
+    fn due(
+        &self,
+        disk: &DiskRecord,
+        level: Level,
+        (seconds, steady): (u64, Instant),
+    ) -> Option<(Every, u64)> {
         if disk.policy.snapshots.is_empty()
             || disk.roster.snapshots.asked.is_some()
-            || disk.expect_snapshots_possible().is_err()
+            || disk.expect_snapshots_possible(level).is_err()
         {
             return None;
         }
@@ -181,7 +190,7 @@ pub fn late_snapshot(view: &View, disk: &DiskRecord, seconds: u64) -> Option<(Ev
     });
     let missing: Vec<(Every, Option<Duration>)> = missing.collect();
     let (every, since) = missing.into_iter().max_by_key(|(_, since)| *since)?;
-    let why = match disk.expect_snapshots_possible() {
+    let why = match disk.expect_snapshots_possible(view.level) {
         Err(Objection::State(_)) => return None,
         Err(objection) => Late::Impossible(objection),
         Ok(()) if has_little_space(view) => Late::LittleSpace,

@@ -4,6 +4,7 @@ use crate::device::{DeviceRecord, DeviceState};
 use crate::disk::DiskRecord;
 use crate::disk::life::NewDisk;
 use crate::host::{HostRecord, Maintenance, NodeRecord};
+use crate::levels::Level;
 use crate::liveness::Liveness;
 use crate::view::View;
 use base::units::GIB;
@@ -54,9 +55,12 @@ fn device(host: u128, number: u128) -> DeviceRecord {
     }
 }
 
+/// The level from which on all is there.
+pub(crate) const NEWEST: Level = Level::SNAPSHOTS_OF_ROWS;
+
 /// `hosts` hosts with `each` devices, all alive.
 pub(crate) fn cluster(hosts: u128, each: u128) -> View {
-    let mut view = View::default();
+    let mut view = View { level: NEWEST, ..View::default() };
     for host in 1..=hosts {
         let record = HostRecord {
             id: HostId(host),

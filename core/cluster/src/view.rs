@@ -4,6 +4,7 @@ use crate::attaching::Claim;
 use crate::device::{DeviceRecord, DeviceState};
 use crate::disk::{DiskRecord, Nodes};
 use crate::host::{HostRecord, Maintenance};
+use crate::levels::Level;
 use crate::liveness::Liveness;
 use crate::moves::MoveStatus;
 use base::{ComponentId, DeviceId, DiskId, GroupId, HostId, Instant};
@@ -33,6 +34,8 @@ pub struct View {
     pub moves: BTreeMap<DiskId, MoveStatus>,
     /// The named policies that people made.
     pub policies: BTreeMap<String, Policy>,
+    /// The level of the records.
+    pub level: Level,
 }
 
 /// The state of a component's device and host, seen from outside.

@@ -348,10 +348,6 @@ impl Policy {
             let reason = "parity survives one failure (RAID-5) or two (RAID-6): failures_to_tolerate=1 or 2";
             return refuse("method", "parity", reason);
         }
-        if self.method == Method::Parity && self.compression != Compression::Off {
-            let reason = "disks with parity are not compressed yet: set compression=off, or method=mirror";
-            return refuse("compression", self.compression.name(), reason);
-        }
         if self.read_cache_reservation > Percent(0) {
             let reason = "read caches for groups of spinning devices come with a later version";
             return refuse("read_cache_reservation", "1..=100", reason);

@@ -10,7 +10,7 @@ use crate::words::snapshots;
 use base::units::format_bytes;
 use base::{ComponentId, DeviceId};
 use layout::{Component, Layout, Side};
-use placement::{Compression, DeviceSpace, Method, Policy};
+use placement::{DeviceSpace, Method, Policy};
 use replication::{Member, Standing};
 use std::collections::BTreeMap;
 
@@ -38,7 +38,6 @@ impl DiskRecord {
         self.expect_one_layout()?;
         self.expect_snapshots_can_move(policy)?;
         self.expect_no_origin("cannot be moved into another layout")?;
-        self.expect_uncompressed(policy)?;
         if self.growth.is_some() {
             return Err(Objection::Growth("the disk is growing"));
         }
@@ -85,7 +84,6 @@ impl DiskRecord {
         self.expect_one_layout()?;
         self.expect_snapshots_can_move(policy)?;
         self.expect_no_origin("cannot be moved into another layout")?;
-        self.expect_uncompressed(policy)?;
         let mut last = 0;
         let mut ids = || {
             last += 1;
@@ -105,18 +103,6 @@ impl DiskRecord {
         match [self.policy.method, policy.method].contains(&Method::Parity) || has_parity(&self.layout) {
             false => Ok(()),
             true => self.expect_no_snapshots("cannot be moved into rows with parity or out of them"),
-        }
-    }
-
-    /// Refuses a move of a compressed disk out of rows with parity or into them, which compressed parts cannot have.
-    fn expect_uncompressed(&self, policy: &Policy) -> Result<(), Objection> {
-        let policies = [&self.policy, policy];
-        let has_rows = policies.iter().any(|one| one.method == Method::Parity);
-        match has_rows && policies.iter().any(|one| one.compression != Compression::Off) {
-            false => Ok(()),
-            true => Err(Objection::Growth(
-                "a compressed disk cannot be moved out of rows with parity or into them: set compression=off first",
-            )),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Parts of a disk's record beside its layout and its roster: its state, incoming components, stand-ins and growth.
 
 use crate::attaching::Claim;
+use crate::levels::TooEarly;
 use crate::limits::SNAPSHOTS_MAX;
 use base::{ComponentId, DeviceId, NodeId};
 use layout::{Component, Layout};
@@ -185,9 +186,9 @@ pub enum NoSnapshot {
     /// It has as many as it can.
     #[error("the disk has {SNAPSHOTS_MAX} snapshots, which is the most that it can have: delete some first")]
     TooMany,
-    /// Its layout cannot have any.
-    #[error("a disk with parity cannot have snapshots yet")]
-    Parity,
+    /// Records of this level have none of such disks.
+    #[error("{0}: `drystone cluster upgrade` raises it once all hosts run this release")]
+    TooEarly(TooEarly),
     /// It has snapshots, which stand in the way.
     #[error(
         "the disk has snapshots, and {0} with them yet: delete them first (`drystone disk snapshot delete`)"

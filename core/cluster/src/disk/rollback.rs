@@ -43,7 +43,7 @@ impl DiskRecord {
         if self.snapshots.named(name).is_some() {
             return Err(Objection::Snapshot(NoSnapshot::Taken(name.to_owned())));
         }
-        DiskRecord { rollback: None, ..self.clone() }.expect_snapshots_possible()?;
+        DiskRecord { rollback: None, ..self.clone() }.expect_room_for_snapshot()?;
         self.asked(name)
     }
 

@@ -4,6 +4,7 @@ use super::cloned::Clones;
 use super::clones::has_parity;
 use super::parts::{NoSnapshot, Snapshot};
 use super::{DiskRecord, Objection, Transition};
+use crate::levels::Level;
 use crate::limits::SNAPSHOTS_MAX;
 use base::ComponentId;
 use layout::Side;
@@ -51,11 +52,11 @@ impl DiskRecord {
     ///
     /// # Errors
     /// When the disk cannot have one now.
-    pub fn ask_snapshot(&self, name: &str) -> Result<Transition, Objection> {
+    pub fn ask_snapshot(&self, name: &str, level: Level) -> Result<Transition, Objection> {
         if self.snapshots.named(name).is_some() {
             return Err(Objection::Snapshot(NoSnapshot::Taken(name.to_owned())));
         }
-        self.expect_snapshots_possible()?;
+        self.expect_snapshots_possible(level)?;
         self.asked(name)
     }
 
@@ -75,8 +76,8 @@ impl DiskRecord {
     ///
     /// # Errors
     /// When the disk cannot have one now.
-    pub fn ask_together(&self, name: &str) -> Result<Transition, Objection> {
-        let mut asked = self.ask_snapshot(name)?;
+    pub fn ask_together(&self, name: &str, level: Level) -> Result<Transition, Objection> {
+        let mut asked = self.ask_snapshot(name, level)?;
         asked.record.roster.snapshots.together = Some(Together::Hold);
         Ok(asked)
     }
@@ -119,9 +120,14 @@ impl DiskRecord {
     ///
     /// # Errors
     /// When none is due any more, or the disk cannot have one now.
-    pub fn ask_scheduled(&self, name: &str, every: Every, seconds: u64) -> Result<Transition, Objection> {
+    pub fn ask_scheduled(
+        &self,
+        name: &str,
+        (every, seconds): (Every, u64),
+        level: Level,
+    ) -> Result<Transition, Objection> {
         let due = self.snapshot_due(every, seconds).ok_or(Objection::Snapshot(NoSnapshot::NotDue))?;
-        let mut asked = self.ask_snapshot(name)?;
+        let mut asked = self.ask_snapshot(name, level)?;
         asked.record.snapshots.asked_for = Some((every, due));
         Ok(asked)
     }
@@ -157,16 +163,19 @@ impl DiskRecord {
         }
     }
 
-    /// Refuses a snapshot that the disk cannot have as it is, or does not have room for.
-    pub(crate) fn expect_snapshots_possible(&self) -> Result<(), Objection> {
+    /// Refuses a snapshot that the disk cannot have as it is, or does not have room for, or that records of the cluster's level cannot say.
+    pub(crate) fn expect_snapshots_possible(&self, level: Level) -> Result<(), Objection> {
+        let early = level.check_snapshots(has_parity(&self.layout));
+        early.map_err(|early| Objection::Snapshot(NoSnapshot::TooEarly(early)))?;
+        self.expect_room_for_snapshot()
+    }
+
+    /// Refuses a snapshot that the disk cannot have as it is.
+    pub(super) fn expect_room_for_snapshot(&self) -> Result<(), Objection> {
         self.expect_active()?;
         self.expect_one_layout()?;
         if self.snapshots.taken.len() >= SNAPSHOTS_MAX {
             return Err(Objection::Snapshot(NoSnapshot::TooMany));
-        }
-        // docs/design/0054, "Not yet".
-        if has_parity(&self.layout) {
-            return Err(Objection::Snapshot(NoSnapshot::Parity));
         }
         if self.growth.as_ref().is_some_and(|growth| growth.layout.boundary().is_some()) {
             return Err(Objection::Moving);

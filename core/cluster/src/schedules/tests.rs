@@ -1,7 +1,7 @@
 //! Schedules over long spans, with owners that take what is asked for, or do not.
 
 use super::*;
-use crate::testing::cluster;
+use crate::testing::{NEWEST, cluster};
 use base::Random;
 use base::units::GIB;
 use placement::{Method, Policy};
@@ -60,7 +60,9 @@ impl World {
         for (id, step) in &steps {
             let disk = &self.view.disks[id];
             let changed = match step {
-                Scheduled::Ask { every, name } => disk.ask_scheduled(name, *every, seconds).map(Some),
+                Scheduled::Ask { every, name } => {
+                    disk.ask_scheduled(name, (*every, seconds), NEWEST).map(Some)
+                }
                 Scheduled::Cancel => disk.cancel_snapshot().map(Some),
                 Scheduled::Delete { name, .. } => disk.expire_snapshot(name, &Clones::default()),
             };
@@ -216,7 +218,7 @@ fn a_clock_that_jumps_neither_ends_snapshots_nor_deletes_what_is_kept() {
 #[test]
 fn retention_deletes_nothing_but_what_its_schedule_took() {
     let mut world = World::new(1, "default,stripes=1,snapshots=hourly keep 2");
-    world.set(|disk| disk.ask_snapshot("hourly-mine").expect("it can have one").record);
+    world.set(|disk| disk.ask_snapshot("hourly-mine", NEWEST).expect("it can have one").record);
     world.take(DiskId(1));
     world.settle();
     let first = "hourly-2026-11-29T07-00Z";
@@ -250,13 +252,12 @@ fn what_cannot_be_taken_is_not_tried_and_told() {
     let late = |world: &World| late_snapshot(&world.view, world.disk(), world.clocks[0]);
     let mut world = World::new(1, "default,method=parity,snapshots=hourly keep 2");
     assert_eq!(world.disk().policy.method, Method::Parity);
-    assert_eq!(world.decide(0, None), []);
-    let parity = Late::Impossible(Objection::Snapshot(NoSnapshot::Parity));
-    assert_eq!(late(&world), Some((Every::Hour, parity)));
+    assert_eq!(world.decide(0, None).len(), 1, "a disk with parity has snapshots, too");
+    assert_eq!(late(&world), None);
 
     let mut world = World::new(1, "default,stripes=1,snapshots=hourly keep 2");
     (0..crate::limits::SNAPSHOTS_MAX).for_each(|number| {
-        world.set(|disk| disk.ask_snapshot(&format!("s{number}")).expect("it can have one").record);
+        world.set(|disk| disk.ask_snapshot(&format!("s{number}"), NEWEST).expect("it can have one").record);
         world.take(DiskId(1));
     });
     assert_eq!(world.decide(0, None), []);
@@ -295,7 +296,7 @@ fn a_snapshot_that_its_owner_does_not_take_is_asked_for_each_minute() {
     let late = late_snapshot(&world.view, world.disk(), world.clocks[0]);
     assert_eq!(late, Some((Every::Hour, Late::For(Duration::from_secs(400)))));
     // Its owner says why.
-    world.set(|disk| disk.ask_snapshot("mine").map_or_else(|_| disk.clone(), |asked| asked.record));
+    world.set(|disk| disk.ask_snapshot("mine", NEWEST).map_or_else(|_| disk.clone(), |asked| asked.record));
     let mut roster = world.disk().roster.clone();
     (roster.snapshots.asked, roster.snapshots.not_taken) = (None, Some(replication::NotTaken::NoSpace));
     world.set(|disk| disk.with_roster(&roster, 0).expect("it is told").record);
@@ -314,7 +315,7 @@ fn what_several_disks_are_to_have_is_called_off_when_nobody_sees_to_it() {
     let mut world = World::new(2, "default,stripes=1");
     world.owners_take = false;
     for id in 1..=2 {
-        let asked = world.view.disk(id).ask_together("monday").expect("it can have one").record;
+        let asked = world.view.disk(id).ask_together("monday", NEWEST).expect("it can have one").record;
         world.view.disks.insert(asked.id, asked);
     }
     for second in 0..=20 {
@@ -342,7 +343,7 @@ fn many_disks_are_served_a_few_at_a_time() {
 #[test]
 fn the_name_of_a_persons_snapshot_is_not_in_the_way() {
     let mut world = World::new(1, "default,stripes=1,snapshots=hourly keep 2");
-    world.set(|disk| disk.ask_snapshot("hourly-2026-11-29T07-00Z").expect("it can have one").record);
+    world.set(|disk| disk.ask_snapshot("hourly-2026-11-29T07-00Z", NEWEST).expect("it can have one").record);
     assert_eq!(world.decide(0, None), [], "the owner takes it now");
     world.settle();
     assert_eq!(world.names(), ["hourly-2026-11-29T07-00Z", "hourly-2026-11-29T07-00Z-2"]);

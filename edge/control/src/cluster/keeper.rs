@@ -116,6 +116,7 @@ impl Keeper {
     /// Most records are as they were: only those that changed are taken over.
     fn refresh_disks(&mut self, view: &View) {
         let policies = view.records.policies.values();
+        self.facts.level = view.level.level;
         self.facts.policies = policies.map(|one| (one.name.clone(), one.policy)).collect();
         self.facts.disks.retain(|id, _| view.disks.contains_key(id));
         for (id, disk) in &view.disks {

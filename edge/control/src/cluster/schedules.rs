@@ -48,7 +48,8 @@ impl Cluster {
     async fn see_to_schedule(&self, id: DiskId, step: &Scheduled, seconds: u64) -> Result<(), Failure> {
         match step {
             Scheduled::Ask { every, name } => {
-                self.transition(id, |record| record.ask_scheduled(name, *every, seconds).map(Some)).await?;
+                let (level, due) = (self.view().level.level, (*every, seconds));
+                self.transition(id, |record| record.ask_scheduled(name, due, level).map(Some)).await?;
             }
             Scheduled::Cancel => {
                 let mut text = "";

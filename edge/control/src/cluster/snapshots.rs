@@ -19,7 +19,8 @@ impl Cluster {
     /// # Errors
     /// When the disk cannot have one, or its owner does not take it in time; it is not asked for any more then.
     pub async fn take_snapshot(&self, id: DiskId, name: &str) -> Result<(), Failure> {
-        self.take_snapshot_by(id, name, |disk| disk.record.ask_snapshot(name)).await
+        let level = self.view().level.level;
+        self.take_snapshot_by(id, name, |disk| disk.record.ask_snapshot(name, level)).await
     }
 
     /// The same with the transition that asks for it.

@@ -94,7 +94,8 @@ impl Cluster {
     }
 
     async fn attempt_together(&self, ids: &[DiskId], name: &str) -> Result<(), Ended> {
-        let asked = self.change_all(ids, |disk| disk.record.ask_together(name)).await?;
+        let level = self.view().level.level;
+        let asked = self.change_all(ids, |disk| disk.record.ask_together(name, level)).await?;
         let numbers: Numbers = asked
             .iter()
             .filter_map(|disk| Some((disk.record.id, disk.record.roster.snapshots.asked?)))

@@ -110,13 +110,3 @@ fn what_was_written_before_a_disk_was_compressed_takes_less_space_once_it_is_wri
     check();
     server.stop();
 }
-
-#[test]
-fn a_disk_with_parity_is_not_compressed() {
-    let site = Site::new(&Shape::Two { size_mib: 512 });
-    let server = site.start();
-    let refused = site.cli(&["disk", "create", "web", "64MiB", "--policy", "method=parity,compression=lz4"]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && said.contains("compression"), "{said}");
-    server.stop();
-}

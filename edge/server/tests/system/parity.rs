@@ -2,7 +2,7 @@
 
 use super::cluster::{Cluster, SECONDS, assert_verified, verified_load};
 use super::repair::stamped;
-use super::tools::{run, said, wait_for};
+use super::tools::{run, said, text, wait_for};
 use base::units::MIB;
 
 const KIB: u64 = 1024;
@@ -206,4 +206,128 @@ fn rows_are_compared_with_their_parity_while_they_are_written() {
     }
     let health = cluster.json("a", &["health"]);
     assert!(!health.to_string().contains("rows.disagree"), "{health}");
+}
+
+/// Snapshots of RAID-5 are taken under load, read without any one host, told what changed between them, rolled back to, and made anew with what a lost host had.
+#[test]
+fn snapshots_of_raid_5_outlive_any_one_host_and_tell_what_changed() {
+    let cluster = Cluster::start(5);
+    let holders = cluster.with_parity("web", "48MiB", RAID5);
+    let (first, folder) = (holders[0].as_str(), cluster.path("a"));
+    let take = |name: &str| {
+        wait_for("a snapshot is taken", 60, || {
+            cluster.cli(first, &["disk", "snapshot", "create", "web", name]).status.success().then_some(())
+        });
+    };
+    let read = |host: &str, name: &str| -> Vec<u8> {
+        let (file, uri) = (folder.join("copied"), cluster.uri(host, &format!("web@{name}")));
+        run("nbdcopy", &[&uri, text(&file)]);
+        std::fs::read(&file).expect("it was copied")
+    };
+    let load = verified_load(&cluster.uri(first, "web"), 8);
+    cluster.wait_for_load(first, "web");
+    take("one");
+    assert_verified(load);
+    take("two");
+    let web = cluster.uri(first, "web");
+    run("qemu-io", &["-f", "raw", "-c", "write -P 7 10M 4k", "-c", "write -P 8 30M 1M", &web]);
+    take("three");
+    let names = ["one", "two", "three"];
+    let before: Vec<Vec<u8>> = names.iter().map(|name| read(first, name)).collect();
+    assert!(before[2][10 << 20..(10 << 20) + 4096].iter().all(|byte| *byte == 7));
+    let check = |host: &str| {
+        for (name, before) in names.iter().zip(&before) {
+            assert!(read(host, name) == *before, "snapshot {name} reads otherwise at {host}");
+        }
+    };
+    // What is told to be as it was is so, and what was written is told.
+    let told = cluster.json(first, &["disk", "snapshot", "changes", "web", "three", "--since", "two"]);
+    let mut changed = vec![false; 48 << 20 >> 12];
+    for run in told["runs"].as_array().expect("runs") {
+        let at = |key: &str| run[key].as_u64().expect("a number") as usize >> 12;
+        changed[at("offset")..at("offset") + at("length")].fill(true);
+    }
+    for (block, changed) in changed.iter().enumerate() {
+        let of = |view: &Vec<u8>| view[block << 12..(block + 1) << 12].to_vec();
+        assert!(*changed || of(&before[1]) == of(&before[2]), "block {block} is told to be the same");
+    }
+    let count = changed.iter().filter(|changed| **changed).count();
+    assert!((257..=257 * 3 + 96).contains(&count), "{count} of 12288 blocks are told to have changed");
+    for victim in &holders[1..] {
+        cluster.order("kill", victim);
+        check(first);
+        cluster.order("start", victim);
+        cluster.wait_until_on(first, "web", &holders.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    // One is lost for good: what stands in its place gets the snapshots, and can do for another one.
+    cluster.set("repair-delay", "1s");
+    cluster.order("kill", &holders[3]);
+    wait_for("what the lost host had is made anew", SECONDS, || {
+        (!cluster.holders(first, "web").contains(&holders[3])).then_some(())
+    });
+    cluster.wait_until_whole(first, "web");
+    wait_for("it has all snapshots", SECONDS, || {
+        let list = cluster.json(first, &["disk", "snapshot", "list", "web"]);
+        let copies: Vec<u64> = list.as_array()?.iter().filter_map(|one| one["copies"].as_u64()).collect();
+        (copies == [4; 3]).then_some(())
+    });
+    cluster.set("repair-delay", "1h");
+    cluster.order("kill", &holders[2]);
+    check(first);
+    let done = cluster.cli(first, &["disk", "snapshot", "rollback", "web", "two", "--confirm", "web"]);
+    assert!(done.status.success(), "{}", said(&done));
+    run("nbdcopy", &[&cluster.uri(first, "web"), text(&folder.join("back"))]);
+    assert!(std::fs::read(folder.join("back")).expect("it was copied") == before[1]);
+    check(first);
+}
+
+/// What guests write is compressed below RAID-5, with snapshots of it, and reads as it was without any one host.
+#[test]
+fn raid_5_is_compressed() {
+    let cluster = Cluster::start(3);
+    let holders = cluster.with_parity("web", "96MiB", "default,method=parity,stripes=1,compression=lz4");
+    let (first, web) = (holders[0].as_str(), cluster.uri(&holders[0], "web"));
+    let qemu_io = |uri: &str, commands: &[&str]| {
+        let mut all = vec!["-f", "raw"];
+        commands.iter().for_each(|command| all.extend(["-c", *command]));
+        all.push(uri);
+        run("qemu-io", &all);
+    };
+    let packed = || cluster.json(first, &["disk", "show", "web"])["compressed"]["packed_bytes"].as_u64();
+    let mut turn = 0;
+    wait_for("blocks are compressed", 60, || {
+        turn += 1;
+        let pattern = format!("write -P {} 0 48M", 2 + turn % 200);
+        qemu_io(&web, &[&pattern, "write -P 1 64M 4k"]);
+        packed().filter(|bytes| *bytes > 0)
+    });
+    qemu_io(&web, &["write -P 0xa1 0 32M", "write -P 0xa2 5M 4k", "write -P 0xa3 64M 68k"]);
+    let done = cluster.cli(first, &["disk", "snapshot", "create", "web", "one"]);
+    assert!(done.status.success(), "{}", said(&done));
+    qemu_io(&web, &["write -P 0xa4 1M 40M", "write -P 0xa5 64M 4k"]);
+    for victim in &holders[1..] {
+        cluster.order("kill", victim);
+        qemu_io(
+            &web,
+            &["read -P 0xa1 0 1M", "read -P 0xa4 1M 40M", "read -P 0xa5 64M 4k", "read -P 0xa3 65540k 64k"],
+        );
+        let one = cluster.uri(first, "web@one");
+        run(
+            "qemu-io",
+            &[
+                "-r",
+                "-f",
+                "raw",
+                "-c",
+                "read -P 0xa1 0 5M",
+                "-c",
+                "read -P 0xa2 5M 4k",
+                "-c",
+                "read -P 0xa3 64M 68k",
+                &one,
+            ],
+        );
+        cluster.order("start", victim);
+        cluster.wait_until_on(first, "web", &holders.iter().map(String::as_str).collect::<Vec<_>>());
+    }
 }

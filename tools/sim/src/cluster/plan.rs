@@ -402,10 +402,10 @@ impl Plan {
         }
         (self.hangs, self.deaf, self.spoils) = (features.hangs, features.deaf, features.spoils);
         self.limits = features.limits;
-        // A disk with snapshots does not move into rows with parity, nor out of them; and what is compressed has none.
+        // A disk with snapshots does not move into rows with parity, nor out of them.
         let (has_rows, moves) = (self.has_rows(), self.other.is_some());
         self.snapshots = if has_rows && moves { 0 } else { features.snapshots };
-        self.compressed = if has_rows { 0 } else { features.compressed };
+        self.compressed = features.compressed;
         self.clones = features.clones && self.snapshots > 0 && !has_rows;
         self.disks = if self.clones { 2 } else { self.disks };
         self.together = if self.snapshots > 0 { features.together } else { 0 };

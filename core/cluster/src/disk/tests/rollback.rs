@@ -43,8 +43,8 @@ fn while_a_disk_is_rolled_back_nothing_that_it_needs_goes_and_no_other_snapshot_
     let wanted = Rollback { to: 1, since: 2, before: 2, keeps: true, is_shared: false, by: Some(ME) };
     assert_eq!(rolling.rollback, Some(wanted));
     let monday = || NoSnapshot::RollingBack("monday".to_owned());
-    assert_eq!(no_snapshot(rolling.ask_snapshot("another")), monday());
-    assert_eq!(no_snapshot(rolling.ask_together("another")), monday());
+    assert_eq!(no_snapshot(rolling.ask_snapshot("another", NEWEST)), monday());
+    assert_eq!(no_snapshot(rolling.ask_together("another", NEWEST)), monday());
     assert_eq!(no_snapshot(rolling.expect_not_rolling_back()), monday());
     for name in ["monday", "before"] {
         let needed = NoSnapshot::RollbackNeeds(name.to_owned());
@@ -53,7 +53,7 @@ fn while_a_disk_is_rolled_back_nothing_that_it_needs_goes_and_no_other_snapshot_
     rolling.delete_snapshot("other", &none).expect("nothing needs it");
     let done = rolling.finish_rollback(2, &none).expect("it was begun").record;
     assert_eq!((done.rollback, names(&done)), (None, vec!["monday", "before", "other"]));
-    done.ask_snapshot("another").expect("it is done");
+    done.ask_snapshot("another", NEWEST).expect("it is done");
     done.delete_snapshot("monday", &none).expect("it is done");
     assert_eq!(no_snapshot(done.finish_rollback(2, &none)), NoSnapshot::NoRollback);
 }

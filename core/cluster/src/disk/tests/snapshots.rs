@@ -5,7 +5,7 @@ use replication::Together;
 
 /// The disk with a snapshot of that name, which all active components have but those that lack it.
 pub(super) fn with_snapshot(disk: &DiskRecord, name: &str, without: &[u64]) -> DiskRecord {
-    let asked = disk.ask_snapshot(name).expect("it can have one").record;
+    let asked = disk.ask_snapshot(name, NEWEST).expect("it can have one").record;
     let mut roster = asked.roster.clone();
     let number = roster.snapshots.asked.take().expect("it is asked for");
     roster.snapshots.taken.push(number);
@@ -24,8 +24,8 @@ pub(super) fn no_snapshot<T: std::fmt::Debug>(result: Result<T, Objection>) -> N
 #[test]
 fn a_snapshot_has_the_name_that_was_asked_for_and_goes_by_it() {
     let disk = made(&cluster(2, 1), "default,stripes=1", GIB);
-    let asked = disk.ask_snapshot("monday").expect("it can have one").record;
-    assert_eq!(no_snapshot(asked.ask_snapshot("tuesday")), NoSnapshot::Asked("monday".to_owned()));
+    let asked = disk.ask_snapshot("monday", NEWEST).expect("it can have one").record;
+    assert_eq!(no_snapshot(asked.ask_snapshot("tuesday", NEWEST)), NoSnapshot::Asked("monday".to_owned()));
     let cancelled = asked.cancel_snapshot().expect("one is asked for").record;
     assert_eq!(no_snapshot(cancelled.cancel_snapshot()), NoSnapshot::NotAsked);
     let disk = with_snapshot(&cancelled, "tuesday", &[]);
@@ -38,7 +38,7 @@ fn a_snapshot_has_the_name_that_was_asked_for_and_goes_by_it() {
         is_pinned: false,
     };
     assert_eq!(disk.snapshots.taken, [taken], "the number of the one that was cancelled is not given again");
-    assert_eq!(no_snapshot(disk.ask_snapshot("tuesday")), NoSnapshot::Taken("tuesday".to_owned()));
+    assert_eq!(no_snapshot(disk.ask_snapshot("tuesday", NEWEST)), NoSnapshot::Taken("tuesday".to_owned()));
     assert_eq!(
         no_snapshot(disk.delete_snapshot("monday", &Clones::default())),
         NoSnapshot::Unknown("monday".to_owned())
@@ -59,14 +59,14 @@ fn a_disk_moves_with_its_snapshots() {
         disk.begin_move(&policy(rules), None, &spaces, &[], &view.nodes(), &mut counting_from(50))
     };
     assert!(matches!(no_snapshot(begin(&disk, "method=parity,stripes=1")), NoSnapshot::Has(_)));
-    let asked = disk.ask_snapshot("tuesday").expect("it can have one").record;
+    let asked = disk.ask_snapshot("tuesday", NEWEST).expect("it can have one").record;
     assert_eq!(no_snapshot(begin(&asked, "stripes=2")), NoSnapshot::Asked("tuesday".to_owned()));
     let two = begin(&disk, "stripes=2")
         .and_then(|begun| begun.record.finish_growth())
         .expect("there is room")
         .record;
     assert_eq!(two.copies_with(1), (2, 2), "where it was taken");
-    assert!(matches!(two.ask_snapshot("tuesday"), Err(Objection::Moving)));
+    assert!(matches!(two.ask_snapshot("tuesday", NEWEST), Err(Objection::Moving)));
     assert!(two.move_text().is_some_and(|text| text.contains("0 B of 8 MiB moved, then 1 snapshot")));
     let size = two.layout.size();
     let moved = |lacking: &[u64]| {
@@ -89,20 +89,25 @@ fn a_disk_moves_with_its_snapshots() {
 }
 
 #[test]
-fn a_disk_has_no_more_snapshots_than_it_can_and_none_with_parity() {
+fn a_disk_has_no_more_snapshots_than_it_can_and_one_with_parity_has_some() {
     let mut disk = made(&cluster(2, 1), "default,stripes=1", GIB);
     for number in 0..crate::limits::SNAPSHOTS_MAX {
         disk = with_snapshot(&disk, &format!("s{number}"), &[]);
     }
-    assert_eq!(no_snapshot(disk.ask_snapshot("more")), NoSnapshot::TooMany);
+    assert_eq!(no_snapshot(disk.ask_snapshot("more", NEWEST)), NoSnapshot::TooMany);
     let rows = made(&cluster(3, 1), "default,method=parity", GIB);
-    assert_eq!(no_snapshot(rows.ask_snapshot("one")), NoSnapshot::Parity);
+    assert!(rows.ask_snapshot("one", NEWEST).is_ok());
+    let early = no_snapshot(rows.ask_snapshot("one", Level::SNAPSHOTS));
+    assert!(
+        matches!(early, NoSnapshot::TooEarly(_)),
+        "hosts of a former release would not hold its changes: {early}"
+    );
 }
 
 #[test]
 fn of_several_disks_a_snapshot_is_there_once_its_owner_has_held_and_taken_it() {
     let disk = made(&cluster(2, 1), "default,stripes=1", GIB);
-    let asked = disk.ask_together("monday").expect("it can have one").record;
+    let asked = disk.ask_together("monday", NEWEST).expect("it can have one").record;
     let said = |disk: &DiskRecord, said| {
         let mut roster = disk.roster.clone();
         roster.snapshots.together = Some(said);

@@ -14,6 +14,9 @@ use replication::Together;
 use replication::{Member, OwnedBy, Role, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The level from which on all is there.
+const NEWEST: Level = Level::SNAPSHOTS_OF_ROWS;
+
 fn node(host: u128) -> NodeId {
     NodeId { host: HostId(host), shard: 0 }
 }
@@ -319,7 +322,7 @@ fn snapshots_are_read_as_they_were_written() {
     disk.record.roster.members.retain(|member| member.component != ComponentId(3));
     let plain = disk.change(8).expect("plain text").value.expect("it is set").to_string();
     assert!(!plain.contains("snapshots") && !plain.contains("lacks"), "as at level 3: {plain}");
-    let mut record = disk.record.ask_snapshot("monday").expect("it can have one").record;
+    let mut record = disk.record.ask_snapshot("monday", NEWEST).expect("it can have one").record;
     record.roster.members[1].lacks = replication::Numbers::through(record.roster.snapshots.last);
     let mut roster = record.roster.clone();
     roster.snapshots = replication::Snapshots { last: 1, taken: vec![1], ..Default::default() };
@@ -337,8 +340,11 @@ fn snapshots_are_read_as_they_were_written() {
     disk.record.snapshots.taken[0].is_pinned = true;
     disk.record.snapshots.served.insert(every, 1_795_935_600);
     let now = 1_795_936_500;
-    disk.record =
-        disk.record.ask_scheduled("daily-2026-11-29T07-15Z", placement::Every::Day, now).expect("due").record;
+    disk.record = disk
+        .record
+        .ask_scheduled("daily-2026-11-29T07-15Z", (placement::Every::Day, now), NEWEST)
+        .expect("due")
+        .record;
     disk.record.version = 9;
     assert!(disk.record.snapshots.asked_for.is_some());
     assert_eq!(read(&disk), Ok(disk.clone()));
