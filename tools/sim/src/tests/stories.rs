@@ -9,6 +9,16 @@ use crate::cluster::{self, Play};
 fn seeds_of_several_hosts_that_once_failed_pass() {
     let stories = [
         (
+            72_000_087,
+            "snapshots=4000 clones rots=20 stand-ins=200 large-copies watchers",
+            "a late snapshot had got what one had that was deleted, and numbers told of what it saw: the engine ended",
+        ),
+        (
+            501_000_060,
+            "parity=1 folds=200 rots=30 checks=1024 snapshots=4000 compressed=2000",
+            "a late mark waited in the group while its attempt ended and the sweep found nothing to delete: the component kept the snapshot",
+        ),
+        (
             2305,
             "watchers",
             "the record changed under an owner that had been released while it claimed the disk",
