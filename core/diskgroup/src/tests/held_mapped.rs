@@ -3,14 +3,17 @@
 use super::Bench;
 use super::holding::{Layers, at, range};
 use crate::format::FORMAT_VERSION;
-use crate::format::page::Compression;
+use crate::format::page::{ComponentRecord, Compression};
 use crate::io::Backfill;
 use crate::{Completion, Giving, GroupError, Input, Op, ROW_LAYER, Rule, Settings};
-use base::RequestTag;
 use base::request::Piece;
-use base::units::BLOCK_SIZE;
+use base::units::{BLOCK_SIZE, EXTENT_SIZE};
+use base::{ComponentId, RequestTag};
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
+
+/// Parts that are taken back in one step.
+const PARTS_OF_STEP: u32 = 8;
 
 impl Layers {
     /// A component of a mapped group.
@@ -103,6 +106,26 @@ impl Layers {
         sequence + 1
     }
 
+    /// Makes the component so many parts large.
+    fn grow(&mut self, parts: u32) {
+        let (op, component) = (self.op(), self.component);
+        let state = self.bench.group.component_state(component).expect("it is there");
+        let record = ComponentRecord { size: u64::from(parts) * EXTENT_SIZE, ..state.record };
+        self.bench.ask(Input::Update { op: Op(op), component, record });
+        assert!(self.end(op).is_ok());
+    }
+
+    /// A crash; all that the log has is destaged from the start on, without a rule.
+    fn crash_draining(mut self, removed: Option<Rule>) -> Layers {
+        let settings = Settings { rules: removed.into(), ..Settings::default() };
+        let devices = std::mem::take(&mut self.bench.devices);
+        let (mut bench, out) = Bench::begin(FORMAT_VERSION, devices, settings, (BTreeSet::new(), false));
+        bench.group.drain();
+        bench.settle(out);
+        let component = bench.group.component(ComponentId(1)).expect("it is there");
+        self.with_bench(bench, component)
+    }
+
     fn destage(&mut self) {
         self.drain();
         assert_eq!(self.bench.group.frames_agree(), Some(true));
@@ -163,6 +186,43 @@ fn row_writes_are_decided_before_a_mark_and_nothing_else_is_held_at_one() {
         assert_eq!((layers.contents(), layers.views(1)), ([9, 9, 7, 7], [9, 9, 7, 7]));
         layers.destage();
         layers = layers.crash();
+    }
+}
+
+/// More parts are to be taken back than in one step, and the last is destaged first: what came behind the rollback has the last word.
+fn what_came_behind_a_rollback(removed: Option<Rule>) -> u8 {
+    let mut layers = Layers::mapped();
+    let last = PARTS_OF_STEP + 1;
+    layers.grow(last + 1);
+    let mut sequence = 0;
+    let mut put_all = |layers: &mut Layers, fill: u8| {
+        for part in 0..=last {
+            sequence += 1;
+            layers.put(at(0, 0, 1).of_part(part), fill, sequence).expect("there is room");
+        }
+        sequence += 1;
+        sequence
+    };
+    let marked = put_all(&mut layers, 7);
+    layers.mark(1, marked).expect("nothing is held");
+    put_all(&mut layers, 8);
+    layers.destage();
+    let mut layers = layers.crash();
+    layers.roll_back(1, 100).expect("it is the newest");
+    layers.put(at(0, 0, 1).of_part(last), 9, 101).expect("there is room");
+    let (op, watermark) = (layers.op(), super::id(1, 101));
+    layers.bench.decide(op, layers.component, watermark, 1);
+    let mut layers = layers.crash_draining(removed);
+    layers.destage();
+    assert_eq!((layers.contents()[0], layers.views(1)[0]), (7, 7));
+    layers.read_part(last, 0, 0).expect("it can be read")
+}
+
+#[test]
+fn a_part_is_taken_back_before_what_came_behind_the_rollback_is_destaged() {
+    assert_eq!(what_came_behind_a_rollback(None), 9);
+    if cfg!(feature = "mutants") {
+        assert_eq!(what_came_behind_a_rollback(Some(Rule::RollBackFirst)), 7);
     }
 }
 

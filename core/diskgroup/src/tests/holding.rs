@@ -190,11 +190,16 @@ impl Layers {
     }
 
     /// The same without a rule from then on.
-    pub(super) fn crash_without(self, removed: Option<Rule>) -> Layers {
+    pub(super) fn crash_without(mut self, removed: Option<Rule>) -> Layers {
         let settings = Settings { rules: removed.into(), ..Settings::default() };
-        let Bench { format, devices, .. } = self.bench;
+        let (format, devices) = (self.bench.format, std::mem::take(&mut self.bench.devices));
         let bench = Bench::start_of(format, devices, settings, (BTreeSet::new(), false));
         let component = bench.group.component(ComponentId(1)).expect("it is there");
+        self.with_bench(bench, component)
+    }
+
+    /// The same operations on another group, or on that after a start.
+    pub(super) fn with_bench(self, bench: Bench, component: ComponentKey) -> Layers {
         Layers { bench, component, next: self.next, last: self.last, epoch: self.epoch }
     }
 
