@@ -236,9 +236,10 @@ impl Lineage {
     /// A part is to be taken back, unless its page contains that. One that lacks an earlier rollback has nothing from behind that: a later one to a newer
     /// snapshot finds nothing in it, and one to the same or an older snapshot does both.
     fn add_due_to(&mut self, part: u32, rollback: Rollback, may_contain: bool) {
-        let is_contained = self.rolled_back.get(&part).is_some_and(|at| *at >= rollback.position);
+        let is_back = self.rolled_back.get(&part).is_some_and(|at| *at >= rollback.position);
         let has_earlier = self.due.get(&part).is_some_and(|earlier| earlier.number < rollback.number);
-        if !(is_contained && may_contain) && !has_earlier {
+        let is_contained = is_back && may_contain;
+        if !is_contained && !has_earlier {
             self.due.insert(part, rollback);
         }
     }
