@@ -10,7 +10,6 @@ use base::{ComponentId, DeviceId, Instant};
 use layout::Component;
 use replication::owner::{LeftBecause, MemberState};
 use replication::{Role, Standing};
-use std::fmt;
 
 /// Why a component is copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,20 +28,6 @@ pub enum Motive {
     Balance,
     /// It stands in for a missing component.
     StandIn,
-}
-
-impl fmt::Display for Motive {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Motive::Return => "return",
-            Motive::Repair => "repair",
-            Motive::Evacuation => "evacuation",
-            Motive::Policy => "policy",
-            Motive::Domain => "domain",
-            Motive::Balance => "balance",
-            Motive::StandIn => "stand-in",
-        })
-    }
 }
 
 /// A component that is not active.

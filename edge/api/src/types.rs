@@ -23,6 +23,7 @@ mod space;
 mod support;
 mod versions;
 mod what_if;
+mod words;
 
 pub use attaching::{AllowedView, AttachedView};
 pub use care::{
@@ -60,6 +61,10 @@ pub use space::{HostShareView, SpaceView};
 pub use support::{SupportFile, SupportView};
 pub use versions::{HostVersionsView, VersionsView};
 pub use what_if::{AddHost, ForecastView, HostSpaceView, MoveRoomView, OutlookView, SetPolicy, WhatIf};
+pub use words::{
+    CopyWord, DeviceRoleWord, DiskWord, EncryptionWord, FollowerWord, HealthGroupWord, HealthWord, HostWord,
+    PhaseWord, SeverityWord, StandingWord,
+};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -124,7 +129,10 @@ pub struct HostSummary {
     pub is_this: bool,
     /// Whether the one that answers can reach it.
     pub is_reachable: bool,
-    /// Whether it is there: `alive`, `suspect for …` or `away for …`.
+    /// Whether it is there.
+    #[serde(default)]
+    pub state: HostWord,
+    /// The same in words: `alive`, `suspect for …` or `away for …`.
     #[serde(default)]
     pub liveness: String,
     /// Whether it is being serviced, and what has to leave it first.
@@ -225,8 +233,8 @@ fn is_zero(number: &u64) -> bool {
 pub struct ReplicationView {
     /// Identity of the disk.
     pub disk: String,
-    /// `claiming`, `opening`, `serving`, `releasing` or `ended`.
-    pub phase: String,
+    /// How far its owner is.
+    pub phase: PhaseWord,
     /// The owner's epoch.
     pub epoch: u32,
     /// Whether its clients wait for the directory: it does not serve yet, or cannot reach a component that may count.
@@ -440,8 +448,8 @@ pub struct DiskSummary {
     /// The only ones who may attach to it; left out: whoever may attach to disks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<AllowedView>,
-    /// `creating`, `active` or `deleting`.
-    pub state: String,
+    /// How far its making is.
+    pub state: DiskWord,
     /// Bytes of its size that are backed by space.
     pub allocated_bytes: u64,
     /// Clients attached.
@@ -542,9 +550,9 @@ pub struct ComponentView {
     /// The place that it is a copy of.
     #[serde(default)]
     pub place: usize,
-    /// In a cluster: `active`, `absent`, `stale` or `stand-in`.
+    /// In a cluster: what it counts for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub standing: Option<String>,
+    pub standing: Option<StandingWord>,
     /// The component that it stands in for, or is to stand in for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stands_in_for: Option<String>,

@@ -299,13 +299,13 @@ fn device_table(devices: &[DeviceView]) -> String {
         let free = device.capacity_bytes.saturating_sub(device.used_bytes);
         vec![
             device.path.clone(),
-            device.role.clone(),
+            device.role.to_string(),
             format_bytes(device.size),
             format_bytes(device.used_bytes),
             format_bytes(free),
             format_bytes(device.reserved_bytes),
             device.component_count.to_string(),
-            device.encryption.clone(),
+            device.encryption.to_string(),
             device.damaged_blocks.to_string(),
             device.read_errors.to_string(),
             device

@@ -526,7 +526,7 @@ fn disk_table(disks: &[DiskSummary]) -> String {
         let short = match (&disk.unavailable, disk.debts.len()) {
             (Some(_), _) => "unavailable".to_owned(),
             (None, _) if !disk.not_whole.is_empty() => format!("{}, not whole", disk.state),
-            (None, _) => disk.state.clone(),
+            (None, _) => disk.state.to_string(),
         };
         let state = match &disk.trouble {
             Some(trouble) => format!("{short}: {}", trouble.trim_start_matches("cannot be used: ")),
@@ -631,7 +631,7 @@ fn disk_text(disk: &DiskView) -> String {
             "state",
             match &summary.trouble {
                 Some(trouble) => format!("{}: {trouble}", summary.state),
-                None => summary.state.clone(),
+                None => summary.state.to_string(),
             },
         ),
         ("attached", attached_text(disk)),

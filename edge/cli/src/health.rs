@@ -3,7 +3,7 @@
 use crate::shell::{Shell, seconds};
 use crate::text;
 use api::client::{Client, escaped};
-use api::types::{FindingView, GroupHealthView, HealthView, MakeSilence, SilenceView};
+use api::types::{FindingView, GroupHealthView, HealthView, MakeSilence, SeverityWord, SilenceView};
 use clap::{Args, Subcommand};
 use failure::{Code, Failure};
 use std::time::SystemTime;
@@ -99,7 +99,7 @@ async fn health(shell: &mut Shell<'_>) -> Result<(), Failure> {
     if health.is_well {
         return Ok(());
     }
-    let bad = health.findings.iter().filter(|finding| finding.severity != "notice").count();
+    let bad = health.findings.iter().filter(|finding| finding.severity != SeverityWord::Notice).count();
     Err(Failure::new(Code::Failed, format!("{bad} findings need attention")))
 }
 
@@ -126,7 +126,7 @@ fn groups_text(groups: &[GroupHealthView]) -> String {
         (found, 0) => found.to_string(),
         (found, silenced) => format!("{found}, and {silenced} silenced"),
     };
-    let row = |group: &GroupHealthView| vec![group.group.clone(), group.state.clone(), count(group)];
+    let row = |group: &GroupHealthView| vec![group.group.to_string(), group.state.to_string(), count(group)];
     text::table(&["group", "state", "findings"], &[], groups.iter().map(row).collect())
 }
 

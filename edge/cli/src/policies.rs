@@ -99,8 +99,9 @@ fn policy_text(policy: &PolicyView) -> String {
         vec![rule.name.to_owned(), value, rule.range.to_owned(), rule.meaning.to_owned()]
     };
     let rules = text::table(&["rule", "value", "range", "meaning"], &[], RULES.iter().map(row).collect());
-    let row =
-        |one: &FollowerView| vec![one.disk.clone(), one.state.clone(), one.cause.clone().unwrap_or_default()];
+    let row = |one: &FollowerView| {
+        vec![one.disk.clone(), one.state.to_string(), one.cause.clone().unwrap_or_default()]
+    };
     let mut shown = format!("{}\n{rules}", policy.name);
     if let Some(reason) = &policy.unsupported {
         shown += &format!("\nno disk can have it: {reason}");

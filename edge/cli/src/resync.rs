@@ -44,7 +44,7 @@ fn row(disk: &str, one: &ComponentResyncView) -> Vec<String> {
     vec![
         disk.to_owned(),
         one.device.clone(),
-        one.cause.clone(),
+        one.cause.to_string(),
         format_bytes(one.copied_bytes),
         or_nothing(one.left_bytes.map(format_bytes)),
         or_nothing(one.bytes_per_second.map(text::rate)),

@@ -1,6 +1,6 @@
 //! The orders of lists of hosts, devices and people.
 
-use api::types::{DeviceView, HostSummary, PersonView};
+use api::types::{DeviceView, HostSummary, HostWord, PersonView};
 use clap::ValueEnum;
 use std::cmp::Reverse;
 
@@ -29,7 +29,7 @@ impl HostSort {
             HostSort::Free => hosts.sort_by_key(|host| Reverse(host.free_bytes)),
             HostSort::Components => hosts.sort_by_key(|host| Reverse(host.component_count)),
             HostSort::State => hosts.sort_by_key(|host| {
-                (host.liveness == "alive", host.failures.is_empty(), host.maintenance.is_none())
+                (host.state == HostWord::Alive, host.failures.is_empty(), host.maintenance.is_none())
             }),
         }
         if reverse {
@@ -115,6 +115,7 @@ impl PersonSort {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use api::types::{DeviceRoleWord, EncryptionWord};
 
     fn person(name: &str, role: &str, expires: &str) -> PersonView {
         let [name, role, expires] = [name, role, expires].map(str::to_owned);
@@ -126,7 +127,7 @@ mod tests {
             id: path.to_owned(),
             path: path.to_owned(),
             group: "g".to_owned(),
-            role: "capacity".to_owned(),
+            role: DeviceRoleWord::Capacity,
             size: 100,
             capacity_bytes: 100,
             used_bytes,
@@ -139,7 +140,7 @@ mod tests {
             leaving: None,
             busy_seconds: 0.0,
             requests: 0,
-            encryption: "luks2".to_owned(),
+            encryption: EncryptionWord::Luks2,
         }
     }
 

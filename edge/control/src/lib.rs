@@ -25,5 +25,6 @@ mod sampler;
 mod security;
 mod system;
 pub mod watcher;
+mod words;
 
 pub use system::random_bits;

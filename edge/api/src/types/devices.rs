@@ -1,5 +1,6 @@
 //! Devices, of one host or of all.
 
+use super::words::{DeviceRoleWord, EncryptionWord};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -12,8 +13,8 @@ pub struct DeviceView {
     pub path: String,
     /// Its disk group.
     pub group: String,
-    /// `log`, `capacity` or `log+capacity`.
-    pub role: String,
+    /// What it is for.
+    pub role: DeviceRoleWord,
     /// Size.
     pub size: u64,
     /// Bytes that extents can take in all.
@@ -42,15 +43,9 @@ pub struct DeviceView {
     /// Requests that ended since then. The time for one of them does not grow with how many are under way at once.
     #[serde(default)]
     pub requests: u64,
-    /// Encryption at rest below the device: `none`, `partly`, `luks2`, `luks1`, `plain-dm-crypt`, `other` (another form of
-    /// dm-crypt, or several) or `unknown`. Drives that encrypt themselves are not seen.
-    #[serde(default = "unknown")]
-    pub encryption: String,
-}
-
-/// Of a host whose release tells nothing of it.
-fn unknown() -> String {
-    "unknown".to_owned()
+    /// Encryption at rest below the device. Drives that encrypt themselves are not seen.
+    #[serde(default)]
+    pub encryption: EncryptionWord,
 }
 
 /// The devices of all hosts that answer.

@@ -1,5 +1,6 @@
 //! Bodies about what is wrong, and what people do not want to be told again.
 
+use super::words::{HealthGroupWord, HealthWord, SeverityWord};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -19,10 +20,10 @@ pub struct HealthView {
 /// How it is in one group of findings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GroupHealthView {
-    /// `cluster`, `network`, `data`, `capacity`, `devices` or `certificates`.
-    pub group: String,
-    /// `well`, or the severity of its worst finding: `notice`, `warning`, `critical`.
-    pub state: String,
+    /// Which.
+    pub group: HealthGroupWord,
+    /// `well`, or the severity of its worst finding.
+    pub state: HealthWord,
     /// How many findings it has.
     pub findings: usize,
     /// How many more are silenced.
@@ -35,9 +36,9 @@ pub struct FindingView {
     /// What kind: `disk.reduced`, `host.away`, …. Programs may rely on it.
     pub code: String,
     /// The group that the kind belongs to.
-    pub group: String,
-    /// `critical`, `warning` or `notice`.
-    pub severity: String,
+    pub group: HealthGroupWord,
+    /// How bad it is.
+    pub severity: SeverityWord,
     /// What it is about: `disk web`, `host a`, `device /dev/sdb of host a`, `cluster`.
     pub subject: String,
     /// What is the case.

@@ -1,5 +1,6 @@
 //! Policies, how disks follow them, and what limits do.
 
+use super::words::FollowerWord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -27,8 +28,8 @@ pub struct PolicyView {
 pub struct FollowerView {
     /// Name of the disk.
     pub disk: String,
-    /// `done`, `moving`, `waiting` or `refused`.
-    pub state: String,
+    /// How far it is.
+    pub state: FollowerWord,
     /// Why it is refused, or what it waits for: copies, or the moves of other disks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,

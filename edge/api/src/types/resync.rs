@@ -1,5 +1,6 @@
 //! Bodies about what is copied for disks, and what that waits for.
 
+use super::words::CopyWord;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -39,8 +40,8 @@ pub struct ComponentResyncView {
     pub place: usize,
     /// Its device, with its host.
     pub device: String,
-    /// Why it is copied: `return`, `repair`, `evacuation`, `policy`, `balance` or `stand-in`.
-    pub cause: String,
+    /// Why it is copied.
+    pub cause: CopyWord,
     /// Bytes that were copied.
     pub copied_bytes: u64,
     /// Bytes still to be copied, as far as that is known.

@@ -9,6 +9,7 @@ use super::change::{objection, restless, unknown};
 use crate::directory::shared::record::ClusterDisk;
 use crate::events::Kind;
 use crate::limits::{FOLLOW_PERIOD, SIZE_POLL};
+use crate::words;
 use ::cluster::{Following, MovesUnderWay, Objection, following};
 use api::types::FollowerView;
 use base::DiskId;
@@ -90,7 +91,7 @@ impl Cluster {
         let follow = view.disks.values().filter(|disk| disk.record.follows.as_deref() == Some(name));
         let follower = |disk: &Arc<ClusterDisk>| {
             let found = following(&disk.record, policy, &spaces, keeper.facts.used(disk.record.id), &moves);
-            let (state, cause) = (found.name().to_owned(), found.cause().map(str::to_owned));
+            let (state, cause) = (words::follower(&found), found.cause().map(str::to_owned));
             FollowerView { disk: disk.record.name.clone(), state, cause }
         };
         let mut all: Vec<FollowerView> = follow.map(follower).collect();

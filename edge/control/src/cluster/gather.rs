@@ -5,6 +5,7 @@ use super::{Cluster, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use crate::limits::HOST_ANSWER_WAIT;
 use crate::security::Security;
+use crate::words;
 use ::cluster::{DiskRecord, Hindrance, Pace, copied_and_left};
 use api::client::Client;
 use api::types::{
@@ -15,7 +16,7 @@ use base::{ComponentId, DiskId, HostId};
 use engine::{ClusterState, MoveState, Trouble};
 use failure::{Code, Failure};
 use replication::Standing;
-use replication::owner::{LeftBecause, MemberState, OwnerState, Phase, RowCheckState};
+use replication::owner::{LeftBecause, MemberState, OwnerState, RowCheckState};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -140,7 +141,7 @@ impl Cluster {
         let has_rows = record.is_some_and(|record| record.members.iter().any(|one| one.rows.is_some()));
         ReplicationView {
             disk: id.to_string(),
-            phase: phase_text(owner.phase).to_owned(),
+            phase: words::phase(owner.phase),
             epoch: owner.epoch,
             waits_for_directory: owner.waits_for_directory,
             copied_bytes: owner.copied_bytes,
@@ -294,21 +295,10 @@ pub fn snapshot_bytes_of(disk: &DiskRecord, locals: &Locals, number: u32) -> u64
     places.iter().sum()
 }
 
-fn phase_text(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Claiming => "claiming",
-        Phase::Opening => "opening",
-        Phase::Serving => "serving",
-        Phase::Releasing => "releasing",
-        Phase::Ended => "ended",
-    }
-}
-
 /// What another host said, as its owner, of a disk; nothing when it makes no sense.
 pub(super) fn owner_state(view: &View, told: &ReplicationView) -> Option<(DiskId, OwnerState)> {
     let id: DiskId = told.disk.parse().ok()?;
     let disk = view.disks.get(&id)?;
-    let phases = [Phase::Claiming, Phase::Opening, Phase::Serving, Phase::Releasing, Phase::Ended];
     let member = |told: &MemberView| {
         let component: ComponentId = told.component.parse().ok()?;
         let recorded = disk.record.roster.member(component)?;
@@ -328,7 +318,7 @@ pub(super) fn owner_state(view: &View, told: &ReplicationView) -> Option<(DiskId
         })
     };
     let state = OwnerState {
-        phase: phases.into_iter().find(|phase| phase_text(*phase) == told.phase)?,
+        phase: words::phase_of(told.phase)?,
         epoch: told.epoch,
         members: told.members.iter().filter_map(member).collect(),
         waits_for_directory: told.waits_for_directory,

@@ -2,6 +2,7 @@
 
 use super::status::pace_of;
 use super::{Cluster, Locals};
+use crate::words;
 use ::cluster::{DiskRecord, Resync, explain_disk, resyncs};
 use api::types::{ComponentResyncView, DiskResyncView, ResyncView, ResyncsView};
 use base::{ComponentId, DiskId};
@@ -23,7 +24,7 @@ impl Cluster {
                 component: one.component.to_string(),
                 place: one.place,
                 device: device(one),
-                cause: one.motive.to_string(),
+                cause: words::copy(one.motive),
                 copied_bytes: one.copied_bytes,
                 left_bytes: one.left_bytes,
                 bytes_per_second: told.and_then(|told| told.bytes_per_second),

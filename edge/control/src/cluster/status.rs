@@ -1,12 +1,13 @@
 //! What is not whole, why, and what comes next: asked of the crate `cluster`, with what is known now.
 
 use super::{Cluster, Locals};
+use crate::words;
 use ::cluster::{
     Absence, Code, Compliance, Condition, DiskRecord, Finding, Holder, Known, Lifespan, Liveness,
     Maintenance, MovesUnderWay, Provisioned, Reason, Subject, Surroundings, UNKNOWN_TIME, condition,
     explain_disk, explain_move, findings, progress, standstill,
 };
-use api::types::{BalanceView, MoveView, ReplicationView};
+use api::types::{BalanceView, HostWord, MoveView, ReplicationView};
 use base::units::format_bytes;
 use base::{DiskId, HostId};
 use engine::ClusterState;
@@ -17,6 +18,8 @@ use std::time::Duration;
 /// How a host is, in words.
 pub struct HostCondition {
     /// Whether it is there.
+    pub state: HostWord,
+    /// The same in words, with the time.
     pub liveness: String,
     /// Whether it is being serviced, and what has to leave it first.
     pub maintenance: Option<String>,
@@ -80,7 +83,7 @@ impl Cluster {
                     ))
                 }
             };
-            (*id, HostCondition { liveness, maintenance })
+            (*id, HostCondition { state: words::host(keeper.facts.liveness(*id)), liveness, maintenance })
         };
         keeper.facts.hosts.iter().map(condition).collect()
     }

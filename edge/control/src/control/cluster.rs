@@ -7,11 +7,12 @@ use super::Control;
 use super::snapshots::snapshot_views;
 use crate::cluster::{HostCondition, Locals, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
+use crate::words;
 use ::cluster::{Claim, Compliance, Condition, DeviceState, Holder};
 use api::types::{
     AllowedView, AttachedView, ComplianceView, CompressedView, CopyView, HostSummary, LimitView, LocalView,
     MemberView, MoveView, RebuildDirectory, RebuildView, ReplicationView, ResyncView, ResyncsView,
-    RowChecksView, SnapshotView, VersionsView,
+    RowChecksView, SnapshotView, StandingWord, VersionsView,
 };
 use base::units::format_bytes;
 use base::{ComponentId, DiskId, HostId, NodeId};
@@ -309,7 +310,7 @@ impl Gathered {
         Some(ComponentStanding {
             host: self.view.host_name(member.node.host),
             place: usize::from(member.place),
-            standing: standing_text(member.standing).to_owned(),
+            standing: words::standing(member.standing),
             stands_in_for: member.stands_in_for().map(|of| of.to_string()),
             trouble: self.trouble(member, told),
             resync: told.and_then(|told| told.resync.clone()),
@@ -418,7 +419,7 @@ impl Gathered {
 pub(super) struct ComponentStanding {
     pub(super) host: String,
     pub(super) place: usize,
-    pub(super) standing: String,
+    pub(super) standing: StandingWord,
     /// The component that it stands in for, or is to.
     pub(super) stands_in_for: Option<String>,
     pub(super) trouble: Option<String>,
@@ -448,15 +449,6 @@ fn resync_text(resync: &ResyncView) -> String {
     }
 }
 
-fn standing_text(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Active => "active",
-        Standing::Absent => "absent",
-        Standing::Stale => "stale",
-        Standing::StandIn => "stand-in",
-    }
-}
-
 fn host_summary(
     host: &ClusterHost,
     is_this: bool,
@@ -475,6 +467,7 @@ fn host_summary(
         version: record.release.clone(),
         is_this,
         is_reachable,
+        state: condition.map(|condition| condition.state).unwrap_or_default(),
         liveness: condition.map_or_else(String::new, |condition| condition.liveness.clone()),
         maintenance: condition.and_then(|condition| condition.maintenance.clone()),
         peers: host.peers().collect::<Vec<_>>().join(" "),

@@ -5,8 +5,11 @@ use crate::asked::{ON_HOST, asked_by};
 use crate::directory::shared::record::{Silences, StoredSilence};
 use crate::events::Kind;
 use crate::limits::{REASON_LENGTH_MAX, SILENCE_MAX, SILENCES_MAX};
-use ::cluster::{Code, Finding, Group, Severity, Silence, silenced};
-use api::types::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
+use crate::words;
+use ::cluster::{Code, Finding, Group, Silence, silenced};
+use api::types::{
+    FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SeverityWord, SilenceView,
+};
 use base::Instant;
 use failure::{Code as FailureCode, Failure};
 
@@ -30,7 +33,7 @@ impl Control {
             list.push(finding_view(finding, subject, silence));
         }
         Ok(HealthView {
-            is_well: loud.iter().all(|finding| finding.severity == severity_text(Severity::Notice)),
+            is_well: loud.iter().all(|finding| finding.severity == SeverityWord::Notice),
             groups: Group::ALL.map(|group| group_view(group, &loud, &quiet)).to_vec(),
             findings: loud,
             silenced: quiet,
@@ -153,21 +156,14 @@ fn check(request: &MakeSilence) -> Result<(), Failure> {
     Ok(())
 }
 
-fn severity_text(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Critical => "critical",
-        Severity::Warning => "warning",
-        Severity::Notice => "notice",
-    }
-}
-
 fn group_view(group: Group, loud: &[FindingView], quiet: &[FindingView]) -> GroupHealthView {
-    let of = |all: &[FindingView]| all.iter().filter(|one| one.group == group.as_str()).count();
+    let group = words::group(group);
+    let of = |all: &[FindingView]| all.iter().filter(|one| one.group == group).count();
     // The worst comes first.
-    let worst = loud.iter().find(|one| one.group == group.as_str());
+    let worst = loud.iter().find(|one| one.group == group);
     GroupHealthView {
-        group: group.as_str().to_owned(),
-        state: worst.map_or_else(|| "well".to_owned(), |worst| worst.severity.clone()),
+        group,
+        state: words::health(worst.map(|worst| worst.severity)),
         findings: of(loud),
         silenced: of(quiet),
     }
@@ -176,8 +172,8 @@ fn group_view(group: Group, loud: &[FindingView], quiet: &[FindingView]) -> Grou
 fn finding_view(finding: Finding, subject: String, silence: Option<&StoredSilence>) -> FindingView {
     FindingView {
         code: finding.code.as_str().to_owned(),
-        group: finding.code.group().as_str().to_owned(),
-        severity: severity_text(finding.severity).to_owned(),
+        group: words::group(finding.code.group()),
+        severity: words::severity(finding.severity),
         subject,
         cause: finding.cause,
         remedy: finding.remedy,

@@ -7,11 +7,13 @@ use crate::addresses::{listen_text, nbd_address};
 use crate::cluster::{Locals, compressed_of, snapshot_bytes_of, used_bytes_of};
 use crate::directory::{DiskEntry, State};
 use crate::limits::SAMPLES_KEPT;
+use crate::words;
 use ::cluster::without_room;
 use ::cluster::{Leaving, Progress};
 use api::types::{
-    BucketView, ClientView, ComponentView, CompressedView, DeviceView, DiskSummary, DiskView, FiguresView,
-    GroupView, HistogramView, HistogramsView, HostView, LatencyView, RateView, ScheduleView, TopView,
+    BucketView, ClientView, ComponentView, CompressedView, DeviceView, DiskSummary, DiskView, DiskWord,
+    FiguresView, GroupView, HistogramView, HistogramsView, HostView, LatencyView, RateView, ScheduleView,
+    TopView,
 };
 use engine::{ClusterState, DeviceState, DiskRecord, DiskState, GroupState, HostState, Listen};
 use failure::Failure;
@@ -309,11 +311,10 @@ fn summary(
         share: record.access.is_shared,
         allowed: gathered.allowed(record.id),
         state: match entry.state {
-            State::Creating => "creating",
-            State::Active => "active",
-            State::Deleting => "deleting",
-        }
-        .to_owned(),
+            State::Creating => DiskWord::Creating,
+            State::Active => DiskWord::Active,
+            State::Deleting => DiskWord::Deleting,
+        },
         allocated_bytes: gathered.allocated_bytes(record.id),
         client_count: state.map_or(0, |state| state.clients.len()),
         unavailable,
@@ -348,7 +349,7 @@ fn component_view(
         size: component.size,
         host: standing.map(|standing| standing.host.clone()),
         place: standing.map_or(index, |standing| standing.place),
-        standing: standing.map(|standing| standing.standing.clone()),
+        standing: standing.map(|standing| standing.standing),
         stands_in_for: standing.and_then(|standing| standing.stands_in_for.clone()),
         trouble: standing.and_then(|standing| standing.trouble.clone()),
         resync: standing.and_then(|standing| standing.resync.clone()),
@@ -419,12 +420,7 @@ pub(super) fn device_view(device: &DeviceState) -> DeviceView {
         id: device.id.to_string(),
         path: device.path.display().to_string(),
         group: device.group.to_string(),
-        role: match (device.is_log, device.is_capacity) {
-            (true, true) => "log+capacity",
-            (true, false) => "log",
-            (false, _) => "capacity",
-        }
-        .to_owned(),
+        role: words::device_role(device),
         size: device.size,
         capacity_bytes: device.capacity_bytes,
         used_bytes: device.used_bytes,
@@ -437,7 +433,7 @@ pub(super) fn device_view(device: &DeviceState) -> DeviceView {
         leaving: None,
         busy_seconds: device.busy.as_secs_f64(),
         requests: device.requests,
-        encryption: device.encryption.to_string(),
+        encryption: words::encryption(device.encryption),
     }
 }
 

@@ -6,7 +6,10 @@
 use crate::control::DiskSpaces;
 use crate::control::{Control, NamedLocal};
 use ::cluster::{Code, Encryption, Holder};
-use api::types::{HealthView, HostSummary, HostView, LimitView, MoveView, RowChecksView, ScheduleView};
+use api::types::{
+    HealthView, HostSummary, HostView, HostWord, LimitView, MoveView, RowChecksView, ScheduleView,
+    SeverityWord,
+};
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
@@ -230,7 +233,7 @@ fn add_host(snapshot: &mut Snapshot, host: &HostView) {
 fn add_member(snapshot: &mut Snapshot, host: &HostSummary) {
     let flag = |is: bool| f64::from(u8::from(is));
     for (name, help, value) in [
-        ("host_alive", "Whether the host tells that it is there", flag(host.liveness == "alive")),
+        ("host_alive", "Whether the host tells that it is there", flag(host.state == HostWord::Alive)),
         ("host_in_maintenance", "Whether the host is being serviced", flag(host.maintenance.is_some())),
         ("host_capacity_bytes", "Bytes that the host's extents can take", host.capacity_bytes as f64),
         ("host_free_bytes", "Bytes of the host that none has taken", host.free_bytes as f64),
@@ -245,9 +248,10 @@ fn add_health(snapshot: &mut Snapshot, health: &HealthView) {
     let count = |is: &dyn Fn(&api::types::FindingView) -> bool| {
         Value::Gauge(health.findings.iter().filter(|finding| is(finding)).count() as f64)
     };
-    for severity in ["critical", "warning", "notice"] {
+    for severity in [SeverityWord::Critical, SeverityWord::Warning, SeverityWord::Notice] {
         let found = count(&|finding| finding.severity == severity);
-        snapshot.add("health_findings", "What is wrong, by severity", &[("severity", severity)], found);
+        let labels = [("severity", severity.as_str())];
+        snapshot.add("health_findings", "What is wrong, by severity", &labels, found);
     }
     let silenced = Value::Gauge(health.silenced.len() as f64);
     snapshot.add("health_findings_silenced", "What is wrong and silenced", &[], silenced);
@@ -435,7 +439,7 @@ fn add_group(snapshot: &mut Snapshot, group: &api::types::GroupView) {
             snapshot.add(name, help, &labels, Value::Gauge(value));
         }
         // Absent where it is unknown: neither 0 nor 1 would be true.
-        if let Some(is_encrypted) = Encryption::read(&device.encryption).is_encrypted() {
+        if let Some(is_encrypted) = Encryption::read(device.encryption.as_str()).is_encrypted() {
             let help = "Whether all data of the device is encrypted at rest, by dm-crypt below it";
             snapshot.add("device_encrypted", help, &labels, Value::Gauge(f64::from(u8::from(is_encrypted))));
         }
