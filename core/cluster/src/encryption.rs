@@ -3,8 +3,6 @@
 //! The edge reads the stack of block devices and asks here what it means. Drystone encrypts nothing itself: only dm-crypt
 //! below a device counts. Must never read a device.
 
-use std::fmt;
-
 /// Encryption of what a device stores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Encryption {
@@ -103,12 +101,6 @@ impl Encryption {
     /// The encryption of a text. A text of a later release is unknown.
     pub fn read(text: &str) -> Encryption {
         Encryption::ALL.into_iter().find(|one| one.as_str() == text).unwrap_or_default()
-    }
-}
-
-impl fmt::Display for Encryption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -65,9 +65,11 @@ fn seeds_of_several_hosts_pass() {
     let all = seeds(1..=360, |seed| {
         cluster::run(Play::Drawn, seed, None).unwrap_or_else(|why| panic!("seed {seed}: {why}"))
     });
-    // One in thousands of seeds has such a write (docs/design/0007).
-    let repeated: u64 = all.iter().map(|one| one.repeated).sum();
-    assert!(repeated <= 1, "{repeated} writes were done again");
+    // One in thousands of seeds has such a write (docs/design/0007): this one.
+    let has_repeated =
+        |(seed, one): (u64, &cluster::Summary)| (one.repeated > 0).then_some((seed, one.repeated));
+    let repeated: Vec<(u64, u64)> = (1..).zip(&all).filter_map(has_repeated).collect();
+    assert_eq!(repeated, [(37, 1)], "seeds with writes that were done again, and how many");
 }
 
 /// The loss that stand-ins are there for: guests are answered from what came back and what stood in for it, before the last

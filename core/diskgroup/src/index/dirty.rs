@@ -307,9 +307,7 @@ impl Dirty {
     /// After recovery: blocks of these segments, the oldest ones, go to their places in the part's extent. No frames are promised to them. Where one has blocks that
     /// must get frames, the others go before these, and by these the part leaves its extent.
     pub(super) fn settle_in_place(&mut self, is_in_place: impl Fn(u32) -> bool) {
-        let own = Segment { born: self.born, entries: std::mem::take(&mut self.entries) };
-        let mut segments: Vec<Segment> = std::mem::take(&mut self.former);
-        segments.push(own);
+        let mut segments = self.take_segments();
         let settled = segments.iter().take_while(|segment| is_in_place(segment.born)).count();
         let leaves = segments[..settled].iter().position(|segment| has_frame_only(&segment.entries));
         for segment in &mut segments[..leaves.unwrap_or(settled)] {
@@ -325,6 +323,19 @@ impl Dirty {
                 segments.insert(at, Segment { born, entries: before });
             }
         }
+        self.put_segments(segments);
+    }
+
+    /// Takes all segments out, the newest last.
+    fn take_segments(&mut self) -> Vec<Segment> {
+        let own = Segment { born: self.born, entries: std::mem::take(&mut self.entries) };
+        let mut segments = std::mem::take(&mut self.former);
+        segments.push(own);
+        segments
+    }
+
+    /// Puts segments in their place.
+    fn put_segments(&mut self, mut segments: Vec<Segment>) {
         let newest = segments.pop().expect("there is the newest");
         (self.born, self.entries, self.former) = (newest.born, newest.entries, segments);
         self.data_count = self.all_entries().filter(|entry| entry.wants_frame()).count() as u32;
@@ -333,9 +344,8 @@ impl Dirty {
     /// After recovery: puts segments together that nobody needs apart, as `is_one` says of the numbers of two that follow each other. Not what goes to its place and what must
     /// not go there.
     pub(super) fn merge_segments(&mut self, is_one: impl Fn(u32, u32) -> bool) {
-        let own = Segment { born: self.born, entries: std::mem::take(&mut self.entries) };
         let mut merged: Vec<Segment> = Vec::new();
-        for segment in std::mem::take(&mut self.former).into_iter().chain([own]) {
+        for segment in self.take_segments() {
             let leaves = has_frame_only(&segment.entries);
             let stays = |entries: &[IndexEntry]| entries.iter().any(|entry| entry.goal == Goal::Place);
             let may_join =
@@ -348,9 +358,7 @@ impl Dirty {
                 None => merged.push(segment),
             }
         }
-        let newest = merged.pop().expect("there is the newest");
-        (self.born, self.entries, self.former) = (newest.born, newest.entries, merged);
-        self.data_count = self.all_entries().filter(|entry| entry.wants_frame()).count() as u32;
+        self.put_segments(merged);
     }
 
     /// After recovery: takes what records say of the same part that name no extent. Records of both kinds may follow each other in any order, so
@@ -358,8 +366,7 @@ impl Dirty {
     pub(super) fn join(&mut self, other: Dirty) {
         let mut segments: BTreeMap<u32, Vec<IndexEntry>> = BTreeMap::new();
         let Dirty { former, born, entries, raised, .. } = other;
-        let own = Segment { born: self.born, entries: std::mem::take(&mut self.entries) };
-        let all = std::mem::take(&mut self.former).into_iter().chain([own]).chain(former);
+        let all = self.take_segments().into_iter().chain(former);
         for segment in all.chain([Segment { born, entries }]) {
             let joined = segments.entry(segment.born).or_default();
             segment.entries.into_iter().for_each(|entry| join_entry(joined, entry));

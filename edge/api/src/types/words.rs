@@ -41,11 +41,11 @@ macro_rules! words {
 words! {
     /// How bad a finding of health is.
     SeverityWord {
-        /// Something is to be known, and nothing to be done at once.
+        /// For information.
         Notice = "notice",
-        /// Something needs attention.
+        /// Redundancy or room is less than promised: somebody should look.
         Warning = "warning",
-        /// Data or service are at risk.
+        /// Something cannot be used, or soon cannot.
         Critical = "critical",
     }
 
@@ -63,31 +63,31 @@ words! {
 
     /// A group of findings.
     HealthGroupWord {
-        /// Hosts, clocks, releases and the directory.
+        /// Hosts: their directory, clocks, releases, maintenance.
         Cluster = "cluster",
-        /// Connections between hosts.
+        /// Whether hosts reach each other.
         Network = "network",
-        /// Disks and their components.
+        /// Virtual disks and their copies.
         Data = "data",
-        /// Space.
+        /// Room, and places for copies.
         Capacity = "capacity",
         /// Devices.
         Devices = "devices",
-        /// Certificates and authorities.
+        /// Certificates.
         Certificates = "certificates",
     }
 
     /// How far the owner of a disk is.
     PhaseWord {
-        /// It asks the directory for the disk.
+        /// The record does not name it yet.
         Claiming = "claiming",
-        /// It opens the components.
+        /// Components are being opened, or what is undecided is being decided.
         Opening = "opening",
-        /// It serves clients.
+        /// Clients are served.
         Serving = "serving",
-        /// It lets go of the disk.
+        /// What is under way ends; then the record is told.
         Releasing = "releasing",
-        /// It has let go, or another host owns it.
+        /// It is over.
         Ended = "ended",
     }
 
@@ -103,23 +103,23 @@ words! {
 
     /// What a component counts for.
     StandingWord {
-        /// It has all that was acknowledged.
+        /// It has all that was acknowledged: every acknowledgement waits for it.
         Active = "active",
-        /// It was away, and does not count.
+        /// It missed writes since it was last active, or has never been active.
         Absent = "absent",
-        /// It is brought up to date.
+        /// It lost what it had acknowledged: nothing that it says of itself is relied on.
         Stale = "stale",
-        /// It keeps changes for one that is away.
+        /// It has all that was changed since the component that it stands in for was last active, and nobody reads from it.
         StandIn = "stand-in",
     }
 
     /// Whether a host is there.
     HostWord {
-        /// It tells that it is.
+        /// It is there.
         Alive = "alive",
-        /// It has told nothing for a moment.
+        /// It may be away, or is only just back.
         Suspect = "suspect",
-        /// It has told nothing for so long that others stand in for it.
+        /// It is away.
         Away = "away",
     }
 
@@ -135,47 +135,47 @@ words! {
 
     /// Encryption at rest below a device.
     EncryptionWord {
-        /// There is none.
+        /// No data pass dm-crypt.
         None = "none",
-        /// A part of what is below is encrypted.
+        /// Some of the data pass dm-crypt, and some do not.
         Partly = "partly",
-        /// LUKS2.
+        /// All data pass dm-crypt with LUKS2.
         Luks2 = "luks2",
-        /// LUKS1.
+        /// All data pass dm-crypt with LUKS1.
         Luks1 = "luks1",
-        /// dm-crypt without a header.
+        /// All data pass dm-crypt without a header.
         PlainDmCrypt = "plain-dm-crypt",
-        /// Another form of dm-crypt, or several.
+        /// All data pass dm-crypt, in another form or in several.
         Other = "other",
     }
 
     /// Why a component is copied.
     CopyWord {
-        /// It was away and is back.
+        /// It was away or is behind, and gets the changes that it missed.
         Return = "return",
-        /// It takes the place of a lost one.
+        /// Another component is lost.
         Repair = "repair",
-        /// Its former host or device is to be empty.
+        /// A host or a device is to be emptied.
         Evacuation = "evacuation",
-        /// The disk's policy says so.
+        /// The policy asks for more copies.
         Policy = "policy",
         /// Another copy stands in the same fault domain.
         Domain = "domain",
-        /// Devices are to be filled evenly.
+        /// Devices are rebalanced.
         Balance = "balance",
-        /// It keeps changes for one that is away.
+        /// It stands in for a missing component.
         StandIn = "stand-in",
     }
 
     /// How far a disk is with the policy that it follows.
     FollowerWord {
-        /// It is as the policy says.
+        /// It has the rules of the policy.
         Done = "done",
-        /// It moves.
+        /// It has them, and components are on their way.
         Moving = "moving",
-        /// It waits for copies, or for other disks.
+        /// It gets them next, or has them and lacks copies that have not begun to come.
         Waiting = "waiting",
-        /// It cannot follow.
+        /// It does not get them.
         Refused = "refused",
     }
 }
