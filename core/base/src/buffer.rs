@@ -122,6 +122,14 @@ impl Pool {
         Some(buffer)
     }
 
+    /// Whether so many bytes more would leave a quarter of the pool to what requests need while they are carried out: what other members of a row have,
+    /// parity, what is read of a block that is changed in part. Were all of it given to requests that come in, none could end.
+    pub fn has_room_for_guests(&self, len: usize) -> bool {
+        let has_room = self.bytes_used() + len <= self.bytes_max() / 4 * 3;
+        self.store.was_short.set(self.store.was_short.get() || !has_room);
+        has_room
+    }
+
     /// Whether there was no buffer for somebody since this was asked last: what is kept in memory for later should go.
     pub fn was_short(&self) -> bool {
         self.store.was_short.replace(false)

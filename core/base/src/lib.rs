@@ -2,6 +2,7 @@
 //!
 //! Relies on nothing of Drystone. Holds no rule of the product and performs no I/O.
 
+pub mod allowance;
 pub mod buffer;
 pub mod bytes;
 pub mod calendar;
@@ -15,6 +16,7 @@ pub mod units;
 
 mod hex;
 
+pub use allowance::{Allowance, Share};
 pub use buffer::{Buffer, Pool};
 pub use hex::{hex, unhex};
 pub use id::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, NodeId, RequestTag, WriteId};

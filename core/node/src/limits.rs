@@ -158,3 +158,10 @@ pub const CLONE_TRIM_WINDOW: u64 = 64 << 20;
 
 /// How long a request of a clone waits whose origin this node has not heard of yet.
 pub const ORIGIN_RETRY: Duration = Duration::from_millis(50);
+
+/// Which part of a node's buffers guests' reads may hold: a half. Each holds what it has read until all of it is there, so without a bound each of many
+/// could hold some and wait for the rest for ever.
+pub const READS_SHARE: u64 = 2;
+
+/// Which part of a node's buffers units of rows may be gathered in for reads: a quarter, beside what reads hold.
+pub const GATHERS_SHARE: u64 = 4;

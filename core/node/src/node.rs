@@ -12,7 +12,7 @@ use crate::request::{RequestState, Requester};
 use crate::shares::{Done, Shares};
 use base::request::{Request, RequestError};
 use base::units::EXTENT_SIZE;
-use base::{Buffer, DeviceId, Instant, Pool};
+use base::{Allowance, Buffer, DeviceId, Instant, Pool};
 use diskgroup::{Completion, ComputeId, Computed, Event, Group, GroupError, Input, Io, IoFailure, Op};
 use replication::components::StoreOp;
 use slab::Slab;
@@ -50,6 +50,11 @@ pub struct Node {
     paced: BTreeSet<(Instant, u32)>,
     /// Requests that wait for a buffer, in order.
     pub(crate) stalled: VecDeque<u32>,
+    /// Memory that guests' reads may hold, and reads that wait for it, in order.
+    pub(crate) reads: Allowance,
+    pub(crate) reads_waiting: VecDeque<u32>,
+    /// Memory that owners here may gather units of rows in.
+    pub(crate) gathers: Allowance,
     spare: Vec<Vec<diskgroup::Output>>,
     /// Bytes that inspections of components have read: work in the background, as scrubbing is.
     pub(crate) inspected_bytes: u64,
@@ -63,6 +68,8 @@ impl Node {
     /// A node without groups or disks. `pool` holds the guests' data.
     pub fn new(pool: Pool, now: Instant, settings: FabricSettings) -> Node {
         let zeroes = pool.take_zeroed(EXTENT_SIZE as usize).expect("a fresh pool has a MiB");
+        let [reads, gathers] = [limits::READS_SHARE, limits::GATHERS_SHARE]
+            .map(|share| Allowance::new(pool.bytes_max() as u64 / share));
         let mut shares = Shares::new(now);
         shares.copy_floor = settings.copy_floor;
         shares.copy_tail_percent = settings.copy_tail_percent;
@@ -79,6 +86,9 @@ impl Node {
             delayed_count: 0,
             paced: BTreeSet::new(),
             stalled: VecDeque::new(),
+            reads,
+            reads_waiting: VecDeque::new(),
+            gathers,
             spare: Vec::new(),
             inspected_bytes: 0,
             shares,
@@ -218,6 +228,7 @@ impl Node {
             let Some(request) = self.stalled.pop_front() else { break };
             self.resume_request(request, out);
         }
+        self.begin_waiting_reads(out);
         self.look_at_groups();
         self.advance_fabric(out);
         for index in 0..self.groups.len() {
@@ -244,7 +255,8 @@ impl Node {
     /// When [`Node::advance`] has to be called at the latest.
     pub fn wake_at(&self) -> Option<Instant> {
         let delayed = self.delayed.peek().map(|Reverse((at, _, _))| *at);
-        let stalled = (!self.stalled.is_empty()).then(|| Instant(self.now.0 + 1_000_000));
+        let waits = !self.stalled.is_empty() || !self.reads_waiting.is_empty();
+        let stalled = waits.then(|| Instant(self.now.0 + 1_000_000));
         let groups = self.groups.iter().flatten().filter_map(Group::wake_at).min();
         let paced = self.paced.first().map(|(at, _)| *at);
         [delayed, paced, stalled, groups, self.fabric_wake_at()].into_iter().flatten().min()

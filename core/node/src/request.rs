@@ -136,6 +136,7 @@ impl Node {
             is_abandoned: false,
             reign: None,
             edges: SmallVec::new(),
+            share: None,
         };
         self.requests.insert(state) as u32
     }
@@ -232,6 +233,9 @@ impl Node {
         if self.requests[key as usize].admitted != Admitted::Fully && !self.admit(key) {
             return;
         }
+        if !self.has_memory(key) {
+            return self.reads_waiting.push_back(key);
+        }
         self.know_mover(disk);
         let (now, reign) = (self.now, self.owner_number(disk));
         let state = &mut self.requests[key as usize];
@@ -259,6 +263,38 @@ impl Node {
                     self.start_change(key, change, out);
                 }
             }
+        }
+    }
+
+    /// Whether a request has memory for what it reads, or gets it now. Only guests' reads wait for it: what they have other nodes read, or origins, must not
+    /// wait for what they hold themselves.
+    fn has_memory(&mut self, key: u32) -> bool {
+        let state = &mut self.requests[key as usize];
+        let is_read = matches!(state.request, Request::Read { .. } | Request::View { .. });
+        if !is_read || state.share.is_some() || !matches!(state.requester, Requester::Guest(_)) {
+            return true;
+        }
+        let (_, len) = range_of(&state.request);
+        let is_granted = self.reads_waiting.is_empty() && self.reads.fits(len);
+        state.share = is_granted.then(|| self.reads.take(len));
+        is_granted
+    }
+
+    /// Guests' reads that wait for memory.
+    pub fn waiting_reads(&self) -> usize {
+        self.reads_waiting.len()
+    }
+
+    /// Begins the reads that waited for memory, as far as there is some.
+    pub(crate) fn begin_waiting_reads(&mut self, out: &mut Vec<Output>) {
+        while let Some(key) = self.reads_waiting.front().copied() {
+            let (_, len) = range_of(&self.requests[key as usize].request);
+            if !self.reads.fits(len) {
+                return;
+            }
+            self.requests[key as usize].share = Some(self.reads.take(len));
+            self.reads_waiting.pop_front();
+            self.start_request(key, out);
         }
     }
 
@@ -440,6 +476,7 @@ impl Node {
         state.stage = Stage::Waiting;
         state.answers.clear();
         state.edges.clear();
+        state.share = None;
         let disk = state.disk;
         self.hold(key, out);
         if had_change {

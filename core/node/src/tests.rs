@@ -13,6 +13,7 @@ use replication::owner::Committed;
 use replication::{Ceiling, Member, Role, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
+mod memory;
 mod sampling;
 mod zeroes;
 

@@ -57,6 +57,9 @@ pub const MARK_DELAY: Duration = Duration::from_millis(20);
 /// How long an owner waits before it asks again what was refused for now, or a directory that is away.
 pub const RETRY: Duration = Duration::from_millis(100);
 
+/// After how long what found no memory tries again.
+pub const MEMORY_RETRY: Duration = Duration::from_millis(2);
+
 /// How long small changes of rows are held as copies before their parity is computed: those of one row that come meanwhile are folded
 /// together, and whoever takes the disk over has few to ask for.
 pub const FOLD_AFTER: Duration = Duration::from_secs(2);

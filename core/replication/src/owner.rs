@@ -113,6 +113,8 @@ pub struct Owner {
     pub(crate) held: VecDeque<Input>,
     /// Reads that wait for a lease or a component.
     pub(crate) reads_waiting: VecDeque<Reader>,
+    /// Until when no request tries again, for the memory that it needs was short: others end meanwhile.
+    pub(crate) short_until: Instant,
     /// Closes under way in a release.
     pub(crate) closes: u32,
     pub(crate) has_closed: bool,
@@ -210,6 +212,7 @@ impl Owner {
             is_used: false,
             held: VecDeque::new(),
             reads_waiting: VecDeque::new(),
+            short_until: Instant(0),
             closes: 0,
             has_closed: false,
             shape: 0,
@@ -284,9 +287,11 @@ impl Owner {
             self.advance_mending();
             self.advance_record();
             self.advance_release();
-            self.retry_stalled();
+            if self.short_until <= self.now {
+                self.retry_stalled();
+                self.retry_reads(leases);
+            }
             self.send_again();
-            self.retry_reads(leases);
         }
         self.hand_out(out);
     }
@@ -334,6 +339,11 @@ impl Owner {
         let counts = |member: &Member| member.counts() && member.is_open() && member.wish.is_none();
         let mut places = self.places.iter().take(places);
         self.phase == Phase::Serving && places.all(|place| place.known().all(counts))
+    }
+
+    /// Memory is short: what needed some tries again in a while, and not in the same step for ever.
+    pub(crate) fn memory_is_short(&mut self) {
+        self.short_until = self.now + limits::MEMORY_RETRY;
     }
 
     /// The shape that its places are of ([`Roster::shape`]).
@@ -541,7 +551,8 @@ impl Owner {
         let is_serving = self.phase == Phase::Serving;
         let places = self.places.iter().filter_map(|place| place.settle_at.filter(|_| is_serving));
         let waits = !self.reads_waiting.is_empty() || !self.stalled.is_empty();
-        let reads = waits.then(|| self.now + limits::RETRY);
+        let is_short = self.short_until > self.now;
+        let reads = waits.then(|| if is_short { self.short_until } else { self.now + limits::RETRY });
         let patience = self.patience_wake_at();
         let resends = (!self.resends.is_empty()).then_some(self.resend_at);
         let folds = self.folds_wake_at();

@@ -91,6 +91,9 @@ pub struct HostView {
     pub buffer_bytes: u64,
     /// The most that they may be.
     pub buffer_bytes_max: u64,
+    /// Reads of clients that wait for block buffers, which others hold.
+    #[serde(default)]
+    pub buffer_reads_waiting: u64,
     /// Number of disks.
     pub disk_count: usize,
     /// Disks that cannot be used, with the reason.

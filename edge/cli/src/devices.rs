@@ -342,6 +342,15 @@ pub async fn status(shell: &mut Shell<'_>) -> Result<(), Failure> {
     shell.show(&host, status_text)
 }
 
+/// Memory in block buffers, and whether clients wait for it.
+fn buffers_line(host: &HostView) -> String {
+    let used = format!("{} of {}", format_bytes(host.buffer_bytes), format_bytes(host.buffer_bytes_max));
+    match host.buffer_reads_waiting {
+        0 => used,
+        waiting => format!("{used}; reads that wait for some: {waiting}"),
+    }
+}
+
 /// The directory in a line: where it stands, and whether its members answer.
 fn directory_line(directory: &DirectoryView) -> String {
     let silent = directory.members.iter().filter(|member| !member.answers);
@@ -378,10 +387,7 @@ fn status_text(host: &HostView) -> String {
         ("disks", host.disk_count.to_string()),
         ("directory", host.directory.as_ref().map_or_else(String::new, directory_line)),
         ("", String::new()),
-        (
-            "buffers",
-            format!("{} of {}", format_bytes(host.buffer_bytes), format_bytes(host.buffer_bytes_max)),
-        ),
+        ("buffers", buffers_line(host)),
         ("nbd", host.nbd.join("\n")),
         ("api", host.http.join("\n")),
     ];

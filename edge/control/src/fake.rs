@@ -230,6 +230,7 @@ impl Fake {
             groups: self.groups.keys().map(group).collect(),
             devices: devices.collect(),
             buffer_bytes: (1, 2),
+            reads_waiting: 0,
         }
     }
 

@@ -607,6 +607,7 @@ impl Engine {
             groups,
             devices,
             buffer_bytes: (self.pool.bytes_used() as u64, self.pool.bytes_max() as u64),
+            reads_waiting: self.node.waiting_reads() as u64,
         }
     }
 

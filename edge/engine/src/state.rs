@@ -25,6 +25,8 @@ pub struct HostState {
     pub devices: Vec<DeviceState>,
     /// Memory in block buffers, and its bound, in bytes.
     pub buffer_bytes: (u64, u64),
+    /// Reads of clients that wait for such buffers.
+    pub reads_waiting: u64,
 }
 
 impl HostState {
@@ -36,12 +38,14 @@ impl HostState {
             groups: Vec::new(),
             devices: Vec::new(),
             buffer_bytes: (0, 0),
+            reads_waiting: 0,
         };
         for one in all {
             merged.groups.extend(one.groups);
             merged.devices.extend(one.devices);
             merged.buffer_bytes.0 += one.buffer_bytes.0;
             merged.buffer_bytes.1 += one.buffer_bytes.1;
+            merged.reads_waiting += one.reads_waiting;
         }
         merged
     }

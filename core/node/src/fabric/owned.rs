@@ -134,6 +134,7 @@ impl Node {
         assert!(ownership.owner.is_none(), "a disk has one owner");
         ownership.has_damage = false;
         let (zeroes, pool, rules) = (self.zeroes.clone(), self.pool.clone(), fabric.settings.rules);
+        let gathers = self.gathers.clone();
         let (copy_blocks_max, fold_after) = (fabric.settings.copy_blocks_max, fabric.settings.fold_after);
         // Another node has changed the record since, so this directory is the one in use.
         let patience = if ownership.is_live { Duration::ZERO } else { fabric.settings.start_patience };
@@ -141,6 +142,7 @@ impl Node {
         let settings = owner::Settings {
             zeroes,
             pool,
+            gathers,
             reading,
             verifies,
             copy_blocks_max,

@@ -5,9 +5,9 @@ use crate::interface::Token;
 use crate::mover::Follower;
 use crate::origin::Region;
 use crate::range::range_of;
-use base::RequestTag;
 use base::request::{Pieces, Request, RequestError, StatusRun};
 use base::units::{BLOCK_SIZE, EXTENT_SIZE};
+use base::{RequestTag, Share};
 use iostats::Arrival;
 use replication::components::Caller;
 use replication::owner;
@@ -91,6 +91,8 @@ pub(crate) struct RequestState {
     pub(super) reign: Option<u64>,
     /// What it covers in part, and reads before it changes anything: blocks, or regions of a clone that are its origin's.
     pub(super) edges: SmallVec<[Range<u64>; 2]>,
+    /// Of a guest's read, what it has of the memory for such.
+    pub(super) share: Option<Share>,
 }
 
 impl RequestState {

@@ -9,6 +9,7 @@ use super::member::At;
 use super::member_set::MemberSet;
 use super::work::{ChangeWork, Key, ReadWork};
 use crate::locks::Range;
+use base::Share;
 
 /// Who wants to know.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +61,8 @@ pub(crate) struct Gather {
     pub(crate) found: Found,
     pub(crate) outstanding: u8,
     pub(crate) wanted_by: GatherFor,
+    /// What it has of the memory for such, once it is under way.
+    pub(crate) share: Option<Share>,
 }
 
 impl Gather {
@@ -81,6 +84,7 @@ impl Gather {
             found,
             outstanding: 0,
             wanted_by,
+            share: None,
         }
     }
 

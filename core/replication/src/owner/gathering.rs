@@ -7,6 +7,7 @@ use super::gather::{Gather, GatherFailure, GatherFor};
 use super::member::{At, Member};
 use crate::locks::Range;
 use crate::rules::Rule;
+use base::units::BLOCK_SIZE;
 use layout::Code;
 use layout::code::{PARITY_MAX, UNITS_MAX};
 use smallvec::SmallVec;
@@ -14,9 +15,22 @@ use wire::{Refusal, Request};
 
 impl Owner {
     /// Begins to gather; who wanted it is told, at once if nothing can be asked.
-    pub(crate) fn gather(&mut self, gather: Gather) {
+    pub(crate) fn gather(&mut self, mut gather: Gather) {
+        let bytes = self.bytes_of_gather(gather.place, gather.range);
+        gather.share = Some(self.settings.gathers.take(bytes));
         let key = self.gathers.insert(gather) as u32;
         self.gather_on(key);
+    }
+
+    /// Whether a read may gather now. It waits where others hold the memory for it, but for those of other owners alone: whose end nobody here is told of.
+    pub(crate) fn may_gather(&self, place: u16, range: Range) -> bool {
+        self.gathers.is_empty() || self.settings.gathers.fits(self.bytes_of_gather(place, range))
+    }
+
+    /// Memory that is taken by what is gathered of a range: as many members' parts as rows have data units, and what follows from them.
+    fn bytes_of_gather(&self, place: u16, range: Range) -> u64 {
+        let units = self.places[usize::from(place)].code.map_or(0, |code| u64::from(code.data()));
+        (units + 1) * u64::from(range.count) * BLOCK_SIZE
     }
 
     /// Asks for what is still needed, or ends.
@@ -109,7 +123,10 @@ impl Owner {
                 decoded.into_iter().for_each(|(one, data)| found.put(one, data));
                 Ok(())
             }
-            None => Err(GatherFailure::Memory),
+            None => {
+                self.memory_is_short();
+                Err(GatherFailure::Memory)
+            }
         };
         self.end_gather(key, result);
     }

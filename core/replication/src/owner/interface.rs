@@ -8,7 +8,7 @@ use crate::snapshots::NotTaken;
 use base::request::{Buffers, Pieces, StatusOf, StatusRun};
 use base::rules::Rules;
 use base::units::BLOCK_SIZE;
-use base::{Buffer, ComponentId, Instant, NodeId, Pool, RequestTag};
+use base::{Allowance, Buffer, ComponentId, Instant, NodeId, Pool, RequestTag};
 use layout::{Layout, Target};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -88,6 +88,8 @@ pub struct Settings {
     pub zeroes: Buffer,
     /// Where memory for parity comes from.
     pub pool: Pool,
+    /// Memory that what is gathered of rows may take, for all owners of the node.
+    pub gathers: Allowance,
     /// Which components guests' reads go to.
     pub reading: Reading,
     /// Whether what a guest reads of a component on the owner's own node is compared with its checksums.

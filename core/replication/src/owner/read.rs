@@ -102,7 +102,7 @@ impl Owner {
         };
         let Some(member) = member else {
             let Some(position) = position else { return false };
-            if !self.has_enough_open(place) {
+            if !self.has_enough_open(place) || !self.may_gather(place, range) {
                 return false;
             }
             if !self.places[usize::from(place)].held.is_clear(&range) && self.holds(Rule::FoldBeforeDecoding)

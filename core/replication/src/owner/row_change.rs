@@ -122,7 +122,8 @@ impl Owner {
             None => {
                 self.works.changes[key].stage =
                     ChangeStage::Waiting { payload: rows.payload, is_abandoned: false };
-                self.stalled.push(key); // Memory is short.
+                self.stalled.push(key);
+                self.memory_is_short();
             }
         }
     }

@@ -549,7 +549,7 @@ impl Owner {
         let ReadWork { place, damaged, snapshot, .. } = self.works.reads[key];
         let state = &self.places[usize::from(place)];
         let is_fit = |(member, one): &(u8, &Member)| one.is_open() && !except.contains(*member);
-        if !state.is_enough(state.active().filter(is_fit)) {
+        if !state.is_enough(state.active().filter(is_fit)) || !self.may_gather(place, range) {
             return false;
         }
         let wanted = MemberSet::of(position);

@@ -3,6 +3,7 @@
 mod catching_up;
 mod hearing;
 mod marks;
+mod memory;
 mod mending;
 mod no_room;
 mod refusals;
@@ -122,6 +123,7 @@ impl Bench {
         let settings = Settings {
             zeroes,
             pool: base::Pool::new(16 << 20),
+            gathers: base::Allowance::new(4 << 20),
             reading: Reading::Spread,
             verifies: true,
             copy_blocks_max: limits::COPY_BLOCKS_MAX,

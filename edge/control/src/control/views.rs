@@ -57,6 +57,7 @@ impl Control {
             http: self.config().http.iter().map(listen_text).collect(),
             buffer_bytes: host.buffer_bytes.0,
             buffer_bytes_max: host.buffer_bytes.1,
+            buffer_reads_waiting: host.reads_waiting,
             disk_count: records.disks.len(),
             unavailable: unavailable.collect(),
             groups: self.group_views(&host),

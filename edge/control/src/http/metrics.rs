@@ -205,6 +205,11 @@ fn add_host(snapshot: &mut Snapshot, host: &HostView) {
         ("uptime_seconds", "Time since the engine started", host.uptime_seconds),
         ("buffer_bytes", "Memory in block buffers", host.buffer_bytes as f64),
         ("buffer_bytes_max", "Most memory that block buffers may take", host.buffer_bytes_max as f64),
+        (
+            "buffer_reads_waiting",
+            "Reads of clients that wait for block buffers, which others hold",
+            host.buffer_reads_waiting as f64,
+        ),
         ("warnings", "What went wrong at the start and was left out", host.warnings.len() as f64),
         ("disks", "Virtual disks", host.disk_count as f64),
         ("disks_unavailable", "Virtual disks that cannot be used", host.unavailable.len() as f64),

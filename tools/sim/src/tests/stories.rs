@@ -14,6 +14,11 @@ fn seeds_of_several_hosts_that_once_failed_pass() {
             "a late snapshot had got what one had that was deleted, and numbers told of what it saw: the engine ended",
         ),
         (
+            621_000_910,
+            "parity=2 folds=200 rots=30 checks=1024 snapshots=4000 compressed=2000",
+            "reads of damaged snapshots held what memory there was and waited for more: none of them ever ended",
+        ),
+        (
             501_000_060,
             "parity=1 folds=200 rots=30 checks=1024 snapshots=4000 compressed=2000",
             "a late mark waited in the group while its attempt ended and the sweep found nothing to delete: the component kept the snapshot",

@@ -421,7 +421,9 @@ impl Transmission {
     }
 
     fn write_header(&mut self, request: RequestHeader, io: &mut Io) -> Progress {
-        let Some(data) = take_buffers(io.pool, request.len as usize) else {
+        let len = request.len as usize;
+        let data = io.pool.has_room_for_guests(len).then(|| take_buffers(io.pool, len)).flatten();
+        let Some(data) = data else {
             self.hold = Hold::Pool;
             return Progress::Open;
         };
