@@ -3,10 +3,11 @@
 //! [`plan`] chooses devices, [`check`] proves a choice against a policy and shares no code with it, [`explain`] says why
 //! a layout is as it is, [`extend`] and [`shrink`] change a disk's size without moving a block. [`repair`] chooses new
 //! components for lost ones, [`add_copies`] those that a disk has too few of, [`evacuate`] says what must move when a device goes, [`rebalance`] what should move to even
-//! the devices out. All are pure and, for a seed, deterministic. Relies on `base` and `layout`. Must never perform I/O
+//! the devices out, [`capacity`] how much disks of a policy can still take. All are pure and, for a seed, deterministic. Relies on `base` and `layout`. Must never perform I/O
 //! and never decide what a layout maps where.
 
 mod candidate;
+mod capacity;
 mod check;
 mod columns;
 mod device;
@@ -26,6 +27,7 @@ mod seats;
 mod testing;
 mod weaken;
 
+pub use capacity::{Capacity, capacity};
 pub use check::{Breach, check, check_space};
 pub use device::{DeviceSpace, FaultDomain, Footprint, reservation};
 pub use disk::PlacedDisk;

@@ -92,7 +92,19 @@ pub(crate) fn plan_with_reservation(
     Err(Refusal::new(cause, devices, nearest.map(|(policy, _)| policy)))
 }
 
-fn attempt(policy: &Policy, size: u64, devices: &[DeviceSpace], seed: u64) -> Result<Places, Cause> {
+/// What the columns of a disk of a policy consist of on these devices.
+pub(crate) fn shape_of(policy: &Policy, devices: &[DeviceSpace], seed: u64) -> Result<Shape, Cause> {
+    policy.check_supported().map_err(Cause::Unsupported)?;
+    shape(policy, &candidates(devices, seed)?)
+}
+
+/// Where a disk of so many bytes stands, if the policy is kept as it is.
+pub(crate) fn attempt(
+    policy: &Policy,
+    size: u64,
+    devices: &[DeviceSpace],
+    seed: u64,
+) -> Result<Places, Cause> {
     if size == 0 || !size.is_multiple_of(SECTOR_SIZE) || size > DISK_SIZE_MAX {
         return Err(Cause::Size { size });
     }
