@@ -7,10 +7,12 @@ mod attaching;
 mod care;
 mod devices;
 mod directory;
+mod disks;
 mod estimate;
 mod events;
 mod health;
 mod import;
+mod me;
 mod members;
 mod moves;
 mod policies;
@@ -32,6 +34,7 @@ pub use care::{
 };
 pub use devices::{AllDevicesView, DeviceView, HostDevicesView};
 pub use directory::{DirectoryMemberView, DirectoryView, MemberRole};
+pub use disks::{ChangeDisk, CreateDisk, DiskQuery, MoveAction};
 pub use estimate::{
     ComponentSampleView, CompressionView, DeduplicationView, EstimateProgressView, EstimateView,
     HostPassView, HostSampleView, RatesView, ReductionView, StartEstimate,
@@ -39,13 +42,17 @@ pub use estimate::{
 pub use events::{EventQuery, EventView, EventsView};
 pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
 pub use import::{BeginImport, DeleteDisk, EndImport, ImportView};
+pub use me::MeView;
 pub use members::{
     AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, ConfirmAuthority, EtcdChoice,
     FoundCluster, FoundedView, HostCertificateView, JoinAnswer, JoinRequest, JoinedView, JoiningHost,
     MakeToken, PersonView, TokenPerson, TokenView,
 };
 pub use moves::{MoveView, OwnerMoveView};
-pub use policies::{ChangePolicy, ComplianceView, CreatePolicy, FollowerView, LimitView, PolicyView};
+pub use policies::{
+    ChangePolicy, ComplianceView, CreatePolicy, ExplainPolicy, ExplainedPolicy, FollowerView, LimitView,
+    PlannedComponent, PlannedDisk, PolicyCapacity, PolicyRefusal, PolicyView,
+};
 pub use rebuild::{
     CopyRequest, CopyView, KeptCopy, PromisedView, RebuildDirectory, RebuildDisk, RebuildHost, RebuildView,
     UnknownDisk,
@@ -62,8 +69,9 @@ pub use support::{SupportFile, SupportView};
 pub use versions::{HostVersionsView, VersionsView};
 pub use what_if::{AddHost, ForecastView, HostSpaceView, MoveRoomView, OutlookView, SetPolicy, WhatIf};
 pub use words::{
-    CopyWord, DeviceRoleWord, DiskWord, EncryptionWord, FollowerWord, HealthGroupWord, HealthWord, HostWord,
-    PhaseWord, SeverityWord, StandingWord,
+    BalanceWord, CallerWord, ComplianceWord, ConditionWord, CopyWord, DeviceRoleWord, DiskWord,
+    EncryptionWord, FateWord, FollowerWord, HealthGroupWord, HealthWord, HostWord, PassWord, PhaseWord,
+    PolicyChangeWord, RebuildWord, RightWord, RoleWord, RollbackWord, SeverityWord, StandingWord,
 };
 
 use serde::{Deserialize, Serialize};
@@ -626,76 +634,6 @@ pub struct TopView {
     pub disks: Vec<FiguresView>,
     /// Congestion of every group, by its identity.
     pub congestion: BTreeMap<String, u8>,
-}
-
-/// A disk to be made.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CreateDisk {
-    /// Name.
-    pub name: String,
-    /// Size in bytes, a multiple of 512.
-    pub size: u64,
-    /// A policy's name, rules, or both: `single`, `gold,stripes=2`. Left out: `single` on a single host, `default` in a cluster.
-    #[serde(default)]
-    pub policy: Option<String>,
-    /// Whether clients may only read.
-    #[serde(default)]
-    pub read_only: bool,
-    /// Whether clients of several hosts may have it at once. In a cluster; on a host alone it says nothing.
-    #[serde(default)]
-    pub share: bool,
-}
-
-/// A disk to be changed; what is left out stays.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ChangeDisk {
-    /// A new name. Clients must attach by it from then on.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// A new size.
-    #[serde(default)]
-    pub size: Option<u64>,
-    /// A named policy that it follows from now on, or rules, or both: `gold`, `iops_limit=500`, `gold,checksum=off`. Rules that are not
-    /// named stay where no policy is. With rules, it follows no policy any more.
-    #[serde(default)]
-    pub policy: Option<String>,
-    /// Whether clients may only read.
-    #[serde(default)]
-    pub read_only: Option<bool>,
-    /// Whether clients of several hosts may have it at once.
-    #[serde(default)]
-    pub share: Option<bool>,
-    /// Who may attach to it over the network; for admins to say.
-    #[serde(default)]
-    pub allowed: Option<AllowedView>,
-    /// Of a disk that has diverged: the host whose copies are kept. What the others hold beyond that is overwritten.
-    #[serde(default)]
-    pub keep: Option<String>,
-    /// Of a disk that is being moved into another layout, because its `method`, `stripes` or rows change: what becomes of the move.
-    #[serde(default, rename = "move")]
-    pub steer: Option<MoveAction>,
-    /// The disk's name: needed to make it smaller, and to choose which copies are kept.
-    #[serde(default)]
-    pub confirm: Option<String>,
-    /// To make it smaller: whether the connections of clients that have it are ended. Otherwise a disk with clients is refused.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub detach_clients: bool,
-}
-
-/// What becomes of a move into another layout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum MoveAction {
-    /// It pauses.
-    Pause,
-    /// It goes on.
-    Resume,
-    /// It moves back into the layout that it had.
-    Back,
-    /// It moves on into the new layout.
-    On,
 }
 
 /// How a device is removed.

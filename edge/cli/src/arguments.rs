@@ -68,6 +68,8 @@ pub enum Command {
     Person(members::PersonCommand),
     /// Get your certificate with a token.
     Login(members::LoginOptions),
+    /// Show who the host takes you for, and what you may do.
+    Whoami,
     /// Show what is wrong and what to do about it. Exit code 1 if something needs attention.
     Health(health::HealthOptions),
     /// Show the host, its disk groups and devices; in a cluster also what is not compliant, and when it will be.

@@ -7,7 +7,8 @@ use super::upgrade::{self, UpgradeOptions};
 use crate::shell::{Shell, seconds};
 use crate::text;
 use api::types::{
-    BalanceMode, BalanceView, ChangeSettings, DirectoryMemberView, DirectoryView, MemberRole, SettingsView,
+    BalanceMode, BalanceView, BalanceWord, ChangeSettings, DirectoryMemberView, DirectoryView, MemberRole,
+    SettingsView,
 };
 use clap::{Subcommand, ValueEnum};
 use failure::Failure;
@@ -164,12 +165,12 @@ fn settings_text(settings: &SettingsView) -> String {
 }
 
 fn balance_text(balance: &BalanceView) -> String {
-    let state = match (balance.state.as_str(), &balance.decided_by) {
-        ("", Some(host)) => format!("host {host} decides and knows"),
-        ("", None) => "nobody decides: no host is sure to be there".to_owned(),
-        ("even", _) => "devices are even".to_owned(),
-        ("uneven", _) => "devices differ by much".to_owned(),
-        (_, _) => "a device is nearly full".to_owned(),
+    let state = match (balance.state, &balance.decided_by) {
+        (BalanceWord::Unknown, Some(host)) => format!("host {host} decides and knows"),
+        (BalanceWord::Unknown, None) => "nobody decides: no host is sure to be there".to_owned(),
+        (BalanceWord::Even, _) => "devices are even".to_owned(),
+        (BalanceWord::Uneven, _) => "devices differ by much".to_owned(),
+        (BalanceWord::Full, _) => "a device is nearly full".to_owned(),
     };
     let mut facts =
         vec![("mode", mode_text(balance.mode)), ("state", state), ("moving", balance.moving.to_string())];

@@ -1,12 +1,14 @@
 //! `disk`.
 
+use crate::policies::explained_text;
 use crate::shell::{Shell, seconds, size};
 use crate::{estimate, snapshots, text, transfer};
 use api::client::disk_path;
 use api::types::{
-    AllowedView, AttachedView, BucketView, ChangeDisk, ClientView, CloneDisk, CompressedView, CreateDisk,
-    DiskSummary, DiskView, FlattenDisk, FlattenedView, HistogramView, HistogramsView, HostRewriteView,
-    LatencyView, LimitView, MoveAction, RateView, RewriteView, RowChecksView, ScheduleView, SnapshotView,
+    AllowedView, AttachedView, BucketView, ChangeDisk, ClientView, CloneDisk, ComplianceWord, CompressedView,
+    CreateDisk, DiskQuery, DiskSummary, DiskView, ExplainedPolicy, FlattenDisk, FlattenedView, HistogramView,
+    HistogramsView, HostRewriteView, LatencyView, LimitView, MoveAction, RateView, RewriteView,
+    RowChecksView, ScheduleView, SnapshotView,
 };
 use base::units::format_bytes;
 use clap::{Args, Subcommand, ValueEnum};
@@ -31,6 +33,15 @@ pub enum DiskCommand {
     },
     /// List all disks.
     List {
+        /// Part of the names of the disks that are listed.
+        #[arg(long, value_name = "TEXT")]
+        name: Option<String>,
+        /// Policy that the listed disks follow, or their rules in short.
+        #[arg(long, value_name = "POLICY")]
+        policy: Option<String>,
+        /// List only disks that something is wrong with, or that wait for something.
+        #[arg(long)]
+        trouble: bool,
         /// Disk, or snapshot `DISK@SNAPSHOT`, of which only the clones are listed.
         #[arg(long, value_name = "DISK")]
         clones_of: Option<String>,
@@ -159,7 +170,7 @@ impl DiskSort {
             DiskSort::Clients => disks.sort_by_key(|disk| Reverse(disk.client_count)),
             DiskSort::State => {
                 disks.sort_by_key(|disk| {
-                    let is_compliant = disk.compliance.state != "not compliant";
+                    let is_compliant = disk.compliance.state != ComplianceWord::NotCompliant;
                     (disk.unavailable.is_none(), disk.not_whole.is_empty(), is_compliant)
                 });
             }
@@ -187,6 +198,12 @@ pub struct CreateOptions {
     /// Let clients of several hosts have the disk at once.
     #[arg(long)]
     share: bool,
+    /// Take a disk of this name that exists with the same size, rules and settings as created; the command can be repeated.
+    #[arg(long)]
+    unless_there: bool,
+    /// Say where the disk would stand and what it would cost, and create nothing.
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Options of `disk clone`.
@@ -246,8 +263,12 @@ pub struct HistogramOptions {
 pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Failure> {
     match command {
         DiskCommand::Create(options) => {
-            let CreateOptions { name, size, policy, read_only, share } = options;
-            let request = CreateDisk { name, size, policy, read_only, share };
+            let CreateOptions { name, size, policy, read_only, share, unless_there, dry_run } = options;
+            let request = CreateDisk { name, size, policy, read_only, share, unless_there, dry_run };
+            if dry_run {
+                let plan: ExplainedPolicy = shell.client.post("/api/v1/disks", &request).await?;
+                return shell.show(&plan, explained_text);
+            }
             let disk: DiskView = shell.client.post("/api/v1/disks", &request).await?;
             if !shell.json {
                 disk.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
@@ -256,8 +277,9 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
         }
         DiskCommand::Clone(options) => clone(shell, options).await,
         DiskCommand::Flatten { name } => flatten(shell, &name).await,
-        DiskCommand::List { clones_of, sort, reverse } => {
-            let mut disks: Vec<DiskSummary> = shell.client.get("/api/v1/disks").await?;
+        DiskCommand::List { name, policy, trouble, clones_of, sort, reverse } => {
+            let query = DiskQuery { name, policy, trouble, ..DiskQuery::default() };
+            let mut disks: Vec<DiskSummary> = shell.client.get(&query.path()).await?;
             if let Some(of) = clones_of {
                 let is_of = |origin: &str| origin == of || origin.split('@').next() == Some(of.as_str());
                 disks.retain(|disk| disk.clone_of.as_deref().is_some_and(is_of));

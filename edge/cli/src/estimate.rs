@@ -4,8 +4,8 @@ use crate::shell::Shell;
 use crate::text;
 use api::client::disk_path;
 use api::types::{
-    CompressionView, DeduplicationView, EstimateProgressView, EstimateView, HostPassView, ReductionView,
-    StartEstimate,
+    CompressionView, DeduplicationView, EstimateProgressView, EstimateView, HostPassView, PassWord,
+    ReductionView, StartEstimate,
 };
 use base::units::format_bytes;
 use clap::Args;
@@ -129,7 +129,7 @@ fn progress_text(progress: &EstimateProgressView) -> String {
     let row = |host: &HostPassView| {
         vec![
             host.host.clone(),
-            host.state.clone(),
+            host.state.to_string(),
             host.percent.map_or_else(|| "-".to_owned(), |percent| format!("{percent:.0} %")),
             format_bytes(host.read_bytes),
             host.age_seconds.map_or_else(|| "-".to_owned(), text::duration),
@@ -157,7 +157,7 @@ fn estimate_text(estimate: &EstimateView) -> String {
             shown.push(notes(estimate));
         }
     }
-    let troubled = estimate.hosts.iter().any(|host| host.state != "done");
+    let troubled = estimate.hosts.iter().any(|host| host.state != PassWord::Done);
     if troubled {
         let progress = EstimateProgressView { is_running: false, hosts: estimate.hosts.clone() };
         shown.push(progress_text(&progress));
@@ -295,7 +295,7 @@ mod tests {
         EstimateView {
             hosts: vec![HostPassView {
                 host: "a".to_owned(),
-                state: "done".to_owned(),
+                state: PassWord::Done,
                 percent: None,
                 read_bytes: 1 << 20,
                 seconds: Some(3.0),
@@ -336,8 +336,7 @@ mod tests {
 
     #[test]
     fn without_a_sample_the_way_to_one_is_told() {
-        let host =
-            HostPassView { state: "none".to_owned(), age_seconds: None, ..estimate().hosts[0].clone() };
+        let host = HostPassView { state: PassWord::None, age_seconds: None, ..estimate().hosts[0].clone() };
         let nothing = EstimateView {
             hosts: vec![host],
             age_seconds: None,

@@ -72,10 +72,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "disk create",
         &[
             "drystone disk create web 100GiB --policy gold",
-            "drystone disk create db 1TiB --policy gold,stripes=4",
+            "drystone disk create db 1TiB --policy gold,stripes=4 --dry-run",
+            "drystone disk create web 100GiB --unless-there --json",
         ],
     ),
-    ("disk list", &["drystone disk list --sort allocated", "drystone disk list --sort state --json"]),
+    (
+        "disk list",
+        &["drystone disk list --sort allocated", "drystone disk list --policy gold --trouble --json"],
+    ),
     ("disk show", &["drystone disk show web", "drystone disk show web --json"]),
     (
         "disk resize",
@@ -199,6 +203,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("policy list", &["drystone policy list", "drystone policy list --json"]),
     ("policy show", &["drystone policy show gold", "drystone policy show default --json"]),
     (
+        "policy explain",
+        &[
+            "drystone policy explain gold",
+            "drystone policy explain method=parity failures_to_tolerate=1 --size 2TiB --json",
+        ],
+    ),
+    (
         "policy create",
         &[
             "drystone policy create gold failures_to_tolerate=2",
@@ -275,6 +286,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("person list", &["drystone person list --sort expires", "drystone person list --json"]),
     ("person remove", &["drystone person remove ann", "drystone person remove ann --yes"]),
     ("login", &["drystone login TOKEN", "drystone login --replace TOKEN --identity ~/.drystone"]),
+    ("whoami", &["drystone whoami", "drystone whoami --json --api https://10.0.0.1:7443"]),
     ("health", &["drystone health", "drystone health silence host.away --about host-2 --for 24h"]),
     (
         "health silence",
@@ -426,6 +438,7 @@ mod tests {
         "Empty",
         "End",
         "Estimate",
+        "Explain",
         "Export",
         "Flatten",
         "Forecast",

@@ -8,7 +8,7 @@ use super::sorting::HostSort;
 use crate::demo::{self, Action, DemoHost, OrderOptions};
 use crate::shell::Shell;
 use crate::text;
-use api::types::{ForecastView, HostSummary, RemovedHost, WhatIf};
+use api::types::{ConditionWord, ForecastView, HostSummary, RemovedHost, WhatIf};
 use base::units::format_bytes;
 use clap::Subcommand;
 use failure::Failure;
@@ -110,7 +110,8 @@ async fn remove(shell: &mut Shell<'_>, name: &str, yes: bool) -> Result<(), Fail
     // What cannot be told, the removal tells.
     let forecast: Option<ForecastView> = shell.client.post("/api/v1/what-if", &question).await.ok();
     let disks = forecast.into_iter().flat_map(|forecast| forecast.disks);
-    let short: Vec<String> = disks.filter(|one| one.then != "whole").map(|one| one.disk).collect();
+    let short: Vec<String> =
+        disks.filter(|one| one.then != ConditionWord::Whole).map(|one| one.disk).collect();
     let warning = match short.is_empty() {
         true => String::new(),
         false => {

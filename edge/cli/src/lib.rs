@@ -16,6 +16,7 @@ mod find;
 mod health;
 mod hosts;
 mod manual;
+mod me;
 mod measure;
 mod members;
 mod policies;
@@ -120,6 +121,7 @@ pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Fai
             let folder = shell.identity.clone();
             members::login(shell, &options, folder).await
         }
+        Command::Whoami => me::run(shell).await,
         Command::Health(options) => health::run(shell, options).await,
         Command::Status => devices::status(shell).await,
         Command::Events(options) => events::run(shell, options).await,

@@ -82,7 +82,7 @@ impl VirtualDisks for HostDisks {
 
     fn create(&self, name: &str, size: u64, policy: &str) -> Result<(), CommandError> {
         let policy = Some(policy.to_owned()).filter(|policy| !policy.is_empty());
-        let request = CreateDisk { name: name.to_owned(), size, policy, read_only: false, share: false };
+        let request = CreateDisk { name: name.to_owned(), size, policy, ..CreateDisk::default() };
         let made = self.ask(async |client| client.post::<DiskView>("/api/v1/disks", &request).await);
         let made = made.map(|disk| {
             disk.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));

@@ -293,7 +293,7 @@ fn person_table(people: &[PersonView]) -> String {
             one.authorities.iter().map(|print| print.chars().take(16).collect()).collect();
         vec![
             one.name.clone(),
-            one.role.clone(),
+            one.role.to_string(),
             one.issued.clone(),
             one.expires.clone(),
             authorities.join(" or "),

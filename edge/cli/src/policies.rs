@@ -1,8 +1,11 @@
 //! `policy`.
 
-use crate::shell::Shell;
+use crate::shell::{Shell, size};
 use crate::text;
-use api::types::{ChangePolicy, CreatePolicy, FollowerView, PolicyView};
+use api::types::{
+    ChangePolicy, CreatePolicy, ExplainPolicy, ExplainedPolicy, FollowerView, PlannedDisk, PolicyView,
+};
+use base::units::format_bytes;
 use clap::Subcommand;
 use failure::Failure;
 use placement::RULES;
@@ -16,6 +19,14 @@ pub enum PolicyCommand {
     Show {
         /// Name of the policy.
         name: String,
+    },
+    /// Explain a policy: what it survives, what it costs, how much disks of it can still take, and where a disk would stand.
+    Explain {
+        /// Rules as `rule=value`, after the name of a policy to build on, if any: gold stripes=2 [default: what a new disk gets]
+        rules: Vec<String>,
+        /// Size of a disk, of which is shown where it would stand, e.g. 2TiB.
+        #[arg(long, value_parser = size)]
+        size: Option<u64>,
     },
     /// Create a policy.
     Create {
@@ -69,6 +80,12 @@ pub async fn run(shell: &mut Shell<'_>, command: PolicyCommand) -> Result<(), Fa
             let policy: PolicyView = shell.client.get(&format!("/api/v1/policies/{name}")).await?;
             shell.show(&policy, policy_text)
         }
+        PolicyCommand::Explain { rules, size } => {
+            let policy = (!rules.is_empty()).then(|| rules.join(","));
+            let request = ExplainPolicy { policy, size };
+            let explained: ExplainedPolicy = shell.client.post("/api/v1/policies/explain", &request).await?;
+            shell.show(&explained, explained_text)
+        }
         PolicyCommand::Create { name, rules, snapshots } => {
             let request = CreatePolicy { name, rules: rules_of(rules, snapshots) };
             let policy: PolicyView = shell.client.post("/api/v1/policies", &request).await?;
@@ -111,4 +128,48 @@ fn policy_text(policy: &PolicyView) -> String {
         shown += &format!("\n\n{followers}");
     }
     shown
+}
+
+/// What a policy gives and costs, and where a disk of it would stand.
+pub(crate) fn explained_text(explained: &ExplainedPolicy) -> String {
+    let survives = match explained.failures_to_tolerate {
+        0 => "no failure: what its device or host loses is lost".to_owned(),
+        1 => "one failure".to_owned(),
+        failures => format!("{failures} failures at once"),
+    };
+    let domains = format!("{} of {} that there are", explained.domains_needed, explained.domains);
+    let mut facts =
+        vec![("rules", explained.short.clone()), ("survives", survives), ("needs fault domains", domains)];
+    if let Some(capacity) = &explained.capacity {
+        let available = format!(
+            "{} of {} in all",
+            format_bytes(capacity.available_bytes),
+            format_bytes(capacity.total_bytes)
+        );
+        facts.push(("costs", format!("{:.2} bytes on devices for each byte of a disk", capacity.cost)));
+        facts.push(("disks can take", available));
+        facts.push(("largest full disk", format_bytes(capacity.largest_bytes)));
+    }
+    if let Some(refusal) = &explained.refusal {
+        facts.push(("refused", refusal.cause.clone()));
+        facts.push(("what helps", refusal.hint.clone()));
+    }
+    let mut shown = text::facts(&facts);
+    if let Some(disk) = &explained.disk {
+        shown += &format!("\n\n{}", planned_text(disk));
+    }
+    shown
+}
+
+fn planned_text(disk: &PlannedDisk) -> String {
+    let row = |one: &api::types::PlannedComponent| vec![one.device.clone(), format_bytes(one.size)];
+    let components = text::table(&["device", "component"], &[1], disk.components.iter().map(row).collect());
+    let why: Vec<String> = disk.reasons.iter().map(|reason| format!("  {reason}")).collect();
+    format!(
+        "a disk of {} would stand so, and take {} once it is full ({} set aside at once):\n{components}\nwhy:\n{}",
+        format_bytes(disk.size),
+        format_bytes(disk.full_bytes),
+        format_bytes(disk.reserved_bytes),
+        why.join("\n")
+    )
 }

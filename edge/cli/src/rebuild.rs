@@ -2,7 +2,7 @@
 
 use crate::shell::Shell;
 use crate::text;
-use api::types::{RebuildDirectory, RebuildDisk, RebuildHost, RebuildView};
+use api::types::{RebuildDirectory, RebuildDisk, RebuildHost, RebuildView, RebuildWord};
 use clap::Args;
 use failure::Failure;
 
@@ -63,13 +63,16 @@ pub async fn run(shell: &mut Shell<'_>, options: RebuildOptions) -> Result<(), F
 }
 
 fn taken(view: &RebuildView) -> usize {
-    view.disks.iter().filter(|disk| disk.outcome != "unproven").count()
+    view.disks.iter().filter(|disk| disk.outcome != RebuildWord::Unproven).count()
 }
 
 fn consequence(view: &RebuildView) -> String {
     let lost = view.disks.len() - taken(view);
-    let at_risk =
-        view.disks.iter().filter(|disk| disk.outcome == "at-risk" || disk.outcome == "accepted").count();
+    let at_risk = view
+        .disks
+        .iter()
+        .filter(|disk| [RebuildWord::AtRisk, RebuildWord::Accepted].contains(&disk.outcome))
+        .count();
     let mut text = format!("the cluster {} gets a new directory with {} disks", view.cluster, taken(view));
     if at_risk > 0 {
         text.push_str(&format!("; of {at_risk} of them the last changes may be lost"));
@@ -92,7 +95,7 @@ fn rebuild_text(view: &RebuildView) -> String {
         };
         vec![host.name.clone(), copy, state]
     };
-    let disk = |disk: &RebuildDisk| vec![disk.name.clone(), disk.outcome.clone(), disk.notes.join("; ")];
+    let disk = |disk: &RebuildDisk| vec![disk.name.clone(), disk.outcome.to_string(), disk.notes.join("; ")];
     let mut parts = vec![
         text::facts(&[
             ("cluster", view.cluster.clone()),

@@ -101,7 +101,8 @@ impl PersonSort {
         people.sort_by(|a, b| a.name.cmp(&b.name));
         match self {
             PersonSort::Name => {}
-            PersonSort::Role => people.sort_by(|a, b| a.role.cmp(&b.role)),
+            // Who may most comes first.
+            PersonSort::Role => people.sort_by_key(|person| std::cmp::Reverse(person.role)),
             // Times are in one form, which sorts as they do.
             PersonSort::Issued => people.sort_by(|a, b| a.issued.cmp(&b.issued)),
             PersonSort::Expires => people.sort_by(|a, b| a.expires.cmp(&b.expires)),
@@ -115,10 +116,10 @@ impl PersonSort {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use api::types::{DeviceRoleWord, EncryptionWord};
+    use api::types::{DeviceRoleWord, EncryptionWord, RoleWord};
 
-    fn person(name: &str, role: &str, expires: &str) -> PersonView {
-        let [name, role, expires] = [name, role, expires].map(str::to_owned);
+    fn person(name: &str, role: RoleWord, expires: &str) -> PersonView {
+        let [name, expires] = [name, expires].map(str::to_owned);
         PersonView { name, role, issued: expires.clone(), expires, authorities: Vec::new() }
     }
 
@@ -147,9 +148,9 @@ mod tests {
     #[test]
     fn people_are_sorted_by_each_column() {
         let people = [
-            person("b", "admin", "2027-01-02"),
-            person("a", "viewer", "2027-01-01"),
-            person("c", "admin", "2026-01-01"),
+            person("b", RoleWord::Admin, "2027-01-02"),
+            person("a", RoleWord::Viewer, "2027-01-01"),
+            person("c", RoleWord::Admin, "2026-01-01"),
         ];
         let order = |sort: PersonSort, reverse| {
             let mut people = people.clone();

@@ -49,8 +49,7 @@ pub async fn import(shell: &mut Shell<'_>, options: ImportOptions) -> Result<(),
                 name: options.name.clone(),
                 size,
                 policy: options.policy.clone(),
-                read_only: false,
-                share: false,
+                ..CreateDisk::default()
             };
             (shell.client.post("/api/v1/disks", &request).await?, None)
         }

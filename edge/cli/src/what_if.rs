@@ -142,8 +142,9 @@ fn disk_table(disks: &[OutlookView]) -> String {
             .map(|(device, bytes)| format!("{} to {device}", format_bytes(*bytes)))
             .collect();
         let mut row = vec![one.disk.clone()];
-        row.extend(one.change.clone());
-        row.extend([one.now.clone(), one.at_once.clone(), one.then.clone(), shortened(&targets)]);
+        row.extend(one.change.map(|change| change.to_string()));
+        row.extend([one.now, one.at_once, one.then].map(|condition| condition.to_string()));
+        row.push(shortened(&targets));
         row
     };
     // The question is about the policy of all of them, or of none.

@@ -42,6 +42,7 @@ mod upgrade;
 mod view;
 mod watched;
 
+pub use disks::is_taken;
 pub use emptying::FoundDevice;
 pub use follow_policies::Rules;
 pub use gather::{Locals, compressed_of, snapshot_bytes_of, used_bytes_of};

@@ -10,6 +10,7 @@ mod devices;
 mod disks;
 mod estimate;
 mod events;
+mod explained;
 mod founding;
 mod health;
 mod imports;

@@ -15,6 +15,7 @@ mod routes;
 pub mod serve;
 #[cfg(test)]
 pub mod tests;
+mod unchanged;
 
 use crate::control::Control;
 use axum::Router;
@@ -36,6 +37,7 @@ pub fn router(control: Arc<Control>) -> Router {
     router
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
+        .layer(middleware::from_fn(unchanged::tagged))
         .layer(middleware::from_fn_with_state(gate, access::admit))
         .layer(middleware::from_fn(only_local_pages))
         .with_state(control)

@@ -1,13 +1,14 @@
 //! The words of the API for what the core and the engine tell.
 
-use ::cluster::{Encryption, Following, Group, Liveness, Motive, Severity};
+use ::cluster::{Change, Compliance, Condition, Encryption, Following, Group, Liveness, Motive, Severity};
 use api::types::{
-    CopyWord, DeviceRoleWord, EncryptionWord, FollowerWord, HealthGroupWord, HealthWord, HostWord, PhaseWord,
-    SeverityWord, StandingWord,
+    ComplianceWord, ConditionWord, CopyWord, DeviceRoleWord, EncryptionWord, FollowerWord, HealthGroupWord,
+    HealthWord, HostWord, PhaseWord, PolicyChangeWord, RightWord, RoleWord, SeverityWord, StandingWord,
 };
 use engine::DeviceState;
 use replication::Standing;
 use replication::owner::Phase;
+use trust::{Action, Role};
 
 /// How far the owner of a disk is.
 pub fn phase(phase: Phase) -> PhaseWord {
@@ -48,6 +49,56 @@ pub fn host(liveness: Liveness) -> HostWord {
         Liveness::Alive => HostWord::Alive,
         Liveness::Suspect { .. } => HostWord::Suspect,
         Liveness::Away { .. } => HostWord::Away,
+    }
+}
+
+/// Whether a disk is as its policy says.
+pub fn compliance(found: &Compliance) -> ComplianceWord {
+    match found {
+        Compliance::Compliant => ComplianceWord::Compliant,
+        Compliance::NotCompliant(_) => ComplianceWord::NotCompliant,
+        Compliance::Moving(_) => ComplianceWord::Moving,
+    }
+}
+
+/// How a disk is.
+pub fn condition(condition: Condition) -> ConditionWord {
+    match condition {
+        Condition::Whole => ConditionWord::Whole,
+        Condition::Reduced => ConditionWord::Reduced,
+        Condition::Inaccessible => ConditionWord::Inaccessible,
+    }
+}
+
+/// How a disk gets another policy.
+pub fn policy_change(change: &Change) -> PolicyChangeWord {
+    match change {
+        Change::Done => PolicyChangeWord::Done,
+        Change::AtOnce => PolicyChangeWord::AtOnce,
+        Change::Moves(_) => PolicyChangeWord::Moves,
+        Change::Refused(_) => PolicyChangeWord::Refused,
+    }
+}
+
+/// What a person is.
+pub fn role_word(role: Role) -> RoleWord {
+    match role {
+        Role::Viewer => RoleWord::Viewer,
+        Role::Operator => RoleWord::Operator,
+        Role::Admin => RoleWord::Admin,
+    }
+}
+
+/// What somebody may do.
+pub fn right_word(action: Action) -> RightWord {
+    match action {
+        Action::See => RightWord::See,
+        Action::ChangeDisk => RightWord::ChangeDisks,
+        Action::Operate => RightWord::Operate,
+        Action::AttachDisk => RightWord::AttachDisks,
+        Action::ChangeCluster => RightWord::ChangeCluster,
+        Action::GiveCertificates => RightWord::GiveCertificates,
+        Action::ActAsHost => RightWord::ActAsHost,
     }
 }
 

@@ -235,13 +235,8 @@ impl Demo {
         match client.get(&disk_path(DISK)).await {
             Err(failure) if failure.code == Code::NotFound => {
                 let policy = Some("default,stripes=1".to_owned());
-                let request = CreateDisk {
-                    name: DISK.to_owned(),
-                    size: DISK_SIZE,
-                    policy,
-                    read_only: false,
-                    share: false,
-                };
+                let request =
+                    CreateDisk { name: DISK.to_owned(), size: DISK_SIZE, policy, ..CreateDisk::default() };
                 client.post("/api/v1/disks", &request).await
             }
             other => other,

@@ -147,8 +147,7 @@ impl Demo<'_> {
         match self.shell.client.get(&disk_path(name)).await {
             Err(failure) if failure.code == Code::NotFound => {
                 let policy = Some("single".to_owned());
-                let request =
-                    CreateDisk { name: name.to_owned(), size, policy, read_only: false, share: false };
+                let request = CreateDisk { name: name.to_owned(), size, policy, ..CreateDisk::default() };
                 let disk: DiskView = self.shell.client.post("/api/v1/disks", &request).await?;
                 let policy = &disk.summary.policy;
                 self.say(&format!("Created disk `{name}` of {} with policy {policy}", format_bytes(size)))?;

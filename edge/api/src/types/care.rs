@@ -1,6 +1,7 @@
 //! Bodies about the care for a cluster: settings, health, maintenance, removal, balance.
 
 use super::settings::BalanceMode;
+use super::words::{BalanceWord, FateWord};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
@@ -129,8 +130,8 @@ pub struct FateView {
     pub component: String,
     /// The place that it is a copy of.
     pub place: usize,
-    /// `missed`, `moves`, `stuck`, `inaccessible` or `lost`.
-    pub fate: String,
+    /// What becomes of it.
+    pub fate: FateWord,
     /// The device that it goes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
@@ -161,8 +162,8 @@ pub struct RemovedHost {
 pub struct BalanceView {
     /// Which devices are evened out.
     pub mode: BalanceMode,
-    /// `even`, `uneven` (devices differ by much) or `full` (one is nearly full); nothing until it was looked at.
-    pub state: String,
+    /// How even they are; unknown until it was looked at, and at hosts that do not decide.
+    pub state: BalanceWord,
     /// The host that decides; it looks every few seconds.
     pub decided_by: Option<String>,
     /// Why nothing new moves.

@@ -1,5 +1,6 @@
 //! Bodies about estimates of what compression and deduplication would save.
 
+use super::words::PassWord;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -45,8 +46,8 @@ pub struct EstimateView {
 pub struct HostPassView {
     /// Name of the host.
     pub host: String,
-    /// `running`; `done`: it has a sample; `none`: it has not; `unreachable`: nothing is known of it.
-    pub state: String,
+    /// How far it is.
+    pub state: PassWord,
     /// Progress of the pass that runs, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<f64>,

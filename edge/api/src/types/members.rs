@@ -1,5 +1,6 @@
 //! Bodies about who belongs to the cluster: join tokens, certificates, authorities.
 
+use super::words::RoleWord;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -145,8 +146,8 @@ pub struct CertificatesView {
 pub struct PersonView {
     /// What they are called.
     pub name: String,
-    /// What they may do: `viewer`, `operator` or `admin`.
-    pub role: String,
+    /// What they are.
+    pub role: RoleWord,
     /// When it was made.
     pub issued: String,
     /// To when it is valid.

@@ -1,5 +1,6 @@
 //! Bodies about a directory that was lost and is made anew.
 
+use super::words::RebuildWord;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -128,8 +129,8 @@ pub struct RebuildDisk {
     pub name: String,
     /// Its id.
     pub id: String,
-    /// `taken`, `at-risk`, `accepted`, `unproven`; the last prevents it, unless the disk is left out by name.
-    pub outcome: String,
+    /// What becomes of it.
+    pub outcome: RebuildWord,
     /// What is to be known about it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -1,5 +1,6 @@
 //! Bodies about snapshots of disks.
 
+use super::words::RollbackWord;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -185,8 +186,8 @@ pub struct RollbackView {
     pub snapshot: String,
     /// The snapshot that has what the disk held before, if it is kept.
     pub kept: Option<String>,
-    /// `copying`; `unfinished`: it was cut short, no client gets the disk, and it has to be repeated; or `done`.
-    pub state: String,
+    /// How far it is.
+    pub state: RollbackWord,
     /// The host that copies or copied last; nothing where nobody knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,

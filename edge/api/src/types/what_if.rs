@@ -1,5 +1,6 @@
 //! Bodies about what would become of a cluster.
 
+use super::words::{ConditionWord, PolicyChangeWord};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -91,22 +92,21 @@ pub struct HostSpaceView {
 pub struct OutlookView {
     /// Its name.
     pub disk: String,
-    /// How it is now: `whole`, `reduced` or `inaccessible`.
-    pub now: String,
+    /// How it is now.
+    pub now: ConditionWord,
     /// How it is as soon as it happens.
-    pub at_once: String,
+    pub at_once: ConditionWord,
     /// How it is when all has been copied that can be.
-    pub then: String,
+    pub then: ConditionWord,
     /// Bytes that are copied.
     pub bytes: u64,
     /// The devices that they go to, with how many.
     pub targets: BTreeMap<String, u64>,
     /// What it does not get, and why.
     pub lacks: Vec<String>,
-    /// How it gets the policy that is asked about: `done`: it has it; `at once`; `moves`: what it holds is moved into another layout; or
-    /// `refused`.
+    /// How it gets the policy that is asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub change: Option<String>,
+    pub change: Option<PolicyChangeWord>,
 }
 
 /// What moves into another layout use of a device.

@@ -178,6 +178,134 @@ words! {
         /// It does not get them.
         Refused = "refused",
     }
+
+    /// Whether a disk is as its policy says.
+    ComplianceWord {
+        /// It is.
+        Compliant = "compliant",
+        /// It lacks something.
+        NotCompliant = "not compliant",
+        /// Components are on their way, and nothing else is lacking.
+        Moving = "moving",
+    }
+
+    /// What becomes of a component whose host or device goes.
+    FateWord {
+        /// It is not there until the host is back.
+        Missed = "missed",
+        /// It is copied elsewhere first.
+        Moves = "moves",
+        /// It should be, and there is no place for it.
+        Stuck = "stuck",
+        /// Its disk cannot be used until the host is back.
+        Inaccessible = "inaccessible",
+        /// It is lost, and its disk with it.
+        Lost = "lost",
+    }
+
+    /// How even the devices of a cluster are.
+    BalanceWord {
+        /// They are.
+        Even = "even",
+        /// They differ by much.
+        Uneven = "uneven",
+        /// One is nearly full.
+        Full = "full",
+    }
+
+    /// How a disk is, or would be.
+    ConditionWord {
+        /// Nothing is missing.
+        Whole = "whole",
+        /// It can be used, and survives less than it should.
+        Reduced = "reduced",
+        /// It cannot be used.
+        Inaccessible = "inaccessible",
+    }
+
+    /// How a disk gets another policy.
+    PolicyChangeWord {
+        /// It has it.
+        Done = "done",
+        /// At once.
+        AtOnce = "at once",
+        /// What it holds is moved into another layout.
+        Moves = "moves",
+        /// It does not.
+        Refused = "refused",
+    }
+
+    /// What a rebuild of the directory makes of a disk.
+    RebuildWord {
+        /// It is in the new directory.
+        Taken = "taken",
+        /// It is, but its last changes may be lost.
+        AtRisk = "at-risk",
+        /// The same, and somebody has accepted that.
+        Accepted = "accepted",
+        /// Too little is known of it: it prevents the rebuild, unless it is left out by name.
+        Unproven = "unproven",
+    }
+
+    /// How far a rollback is.
+    RollbackWord {
+        /// What changed is being copied back.
+        Copying = "copying",
+        /// It was cut short: no client gets the disk, and it has to be repeated.
+        Unfinished = "unfinished",
+        /// It has ended.
+        Done = "done",
+    }
+
+    /// How far a host is with the sample of its data.
+    PassWord {
+        /// A pass runs.
+        Running = "running",
+        /// It has a sample.
+        Done = "done",
+        /// It has none.
+        None = "none",
+        /// Nothing is known of it.
+        Unreachable = "unreachable",
+    }
+
+    /// What somebody is who asks.
+    CallerWord {
+        /// Somebody at the host's own socket, or at its loopback before it has a certificate.
+        Local = "local",
+        /// A host of the cluster.
+        Host = "host",
+        /// A person with a certificate of the cluster.
+        Person = "person",
+    }
+
+    /// What a person is in a cluster; each may do all that the one before may.
+    RoleWord {
+        /// Sees everything and changes nothing.
+        Viewer = "viewer",
+        /// Works with disks.
+        Operator = "operator",
+        /// Changes the cluster and lets others in.
+        Admin = "admin",
+    }
+
+    /// What somebody may do.
+    RightWord {
+        /// See disks, hosts, statistics, settings.
+        See = "see",
+        /// Create, change and delete disks and policies.
+        ChangeDisks = "change_disks",
+        /// Look after the cluster without changing it.
+        Operate = "operate",
+        /// Read and write the data of disks.
+        AttachDisks = "attach_disks",
+        /// Change hosts, devices, settings and maintenance.
+        ChangeCluster = "change_cluster",
+        /// Give certificates and join tokens.
+        GiveCertificates = "give_certificates",
+        /// Be one of the hosts.
+        ActAsHost = "act_as_host",
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::shell::Shell;
 use crate::transfer::bar;
 use api::client::{disk_path, escaped};
-use api::types::{DiskView, RollBack, RollbackView};
+use api::types::{DiskView, RollBack, RollbackView, RollbackWord};
 use base::units::format_bytes;
 use failure::{Code, Failure};
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub async fn run(
     let request = RollBack { confirm: Some(confirm), ..request };
     let begun: RollbackView = shell.client.post(&format!("{path}/rollback"), &request).await?;
     let ended = follow(shell, &begun).await?;
-    if ended.state != "done" {
+    if ended.state != RollbackWord::Done {
         let why = ended.failure.unwrap_or_else(|| "its host was lost".to_owned());
         return Err(Failure::failed(format!("roll back {name}"), why).hint(way_out(&ended.disk, &begun)));
     }
@@ -56,7 +56,7 @@ async fn follow(shell: &Shell<'_>, begun: &RollbackView) -> Result<RollbackView,
     let mut unanswered = 0;
     loop {
         match shell.client.get::<RollbackView>(&path).await {
-            Ok(now) if now.state == "copying" => {
+            Ok(now) if now.state == RollbackWord::Copying => {
                 unanswered = 0;
                 bar.set_length(now.changed_bytes.unwrap_or(0));
                 bar.set_position(now.copied_bytes);
@@ -84,8 +84,10 @@ pub fn text_of(one: &RollbackView) -> String {
         format!(", {} of {} copied", format_bytes(one.copied_bytes), format_bytes(changed))
     });
     let host = one.host.as_ref().map_or_else(String::new, |host| format!(" at host {host}"));
-    match one.state.as_str() {
-        "copying" => format!("to snapshot {}{host}{copied}; no client gets the disk meanwhile", one.snapshot),
+    match one.state {
+        RollbackWord::Copying => {
+            format!("to snapshot {}{host}{copied}; no client gets the disk meanwhile", one.snapshot)
+        }
         _ => format!(
             "to snapshot {} was cut short{host}{copied}; no client gets the disk until it is repeated",
             one.snapshot

@@ -303,7 +303,8 @@ impl Cluster {
     }
 }
 
-fn is_taken(name: &str) -> Failure {
+/// That another disk has a name.
+pub fn is_taken(name: &str) -> Failure {
     Failure::new(Code::Conflict, format!("there is a disk `{name}` already"))
 }
 

@@ -326,7 +326,7 @@ impl Cluster {
             let is_known = issued_ns >= oldest_kept && !is_out;
             is_known.then(|| Person {
                 name: name.to_string(),
-                role: role.to_string(),
+                role: *role,
                 issued_ns,
                 expires_ns: issued_ns.saturating_add(trust::PERSON_LIFETIME.as_nanos() as u64),
                 signers: signers_at(authorities.unwrap_or_default(), issued_ns),
@@ -589,7 +589,7 @@ pub struct Person {
     /// What they are called.
     pub name: String,
     /// What they may do.
-    pub role: String,
+    pub role: trust::Role,
     /// When the certificate was made, in nanoseconds since 1970.
     pub issued_ns: u64,
     /// When it ends.

@@ -3,7 +3,7 @@
 use super::Cluster;
 use super::gather::client_of;
 use crate::limits::HOST_ORDER_WAIT;
-use api::types::{HostPassView, RatesView};
+use api::types::{HostPassView, PassWord, RatesView};
 use engine::ClusterState;
 use failure::{Code, Failure};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ async fn within(
 pub fn without_answer(host: String, why: &str) -> HostPassView {
     HostPassView {
         host,
-        state: "unreachable".to_owned(),
+        state: PassWord::Unreachable,
         percent: None,
         read_bytes: 0,
         seconds: None,

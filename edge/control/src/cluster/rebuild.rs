@@ -14,7 +14,8 @@ use crate::events::Kind;
 use crate::limits::COPY_WAIT;
 use ::cluster::{Kept, Listed, Obstacle, Rebuilt, Restored, Testimony, rebuild};
 use api::types::{
-    CopyView, KeptCopy, PromisedView, RebuildDirectory, RebuildDisk, RebuildHost, RebuildView, UnknownDisk,
+    CopyView, KeptCopy, PromisedView, RebuildDirectory, RebuildDisk, RebuildHost, RebuildView, RebuildWord,
+    UnknownDisk,
 };
 use base::{ComponentId, DiskId, HostId};
 use failure::{Code, Failure};
@@ -344,7 +345,7 @@ fn show(view: &mut RebuildView, rebuilt: &Rebuilt, hosts: &[ClusterHost]) {
             disk.renamed_from.as_ref().map(|former| format!("it was called {former}, as another disk is")),
         );
         notes.extend(recovered_text(disk));
-        let outcome = outcome_of(disk).to_owned();
+        let outcome = outcome_of(disk);
         view.disks.push(RebuildDisk { name: disk.record.name.clone(), id: id.to_string(), outcome, notes });
     }
     let unknown = rebuilt.unknown.iter();
@@ -361,12 +362,12 @@ fn recovered_text(disk: &Restored) -> Option<String> {
     })
 }
 
-fn outcome_of(disk: &Restored) -> &'static str {
+fn outcome_of(disk: &Restored) -> RebuildWord {
     match (disk.is_taken(), disk.is_accepted, disk.at_risk.is_empty()) {
-        (false, ..) => "unproven",
-        (true, true, _) => "accepted",
-        (true, false, false) => "at-risk",
-        (true, false, true) => "taken",
+        (false, ..) => RebuildWord::Unproven,
+        (true, true, _) => RebuildWord::Accepted,
+        (true, false, false) => RebuildWord::AtRisk,
+        (true, false, true) => RebuildWord::Taken,
     }
 }
 

@@ -7,7 +7,7 @@ use ::cluster::{
     Maintenance, MovesUnderWay, Provisioned, Reason, Subject, Surroundings, UNKNOWN_TIME, condition,
     explain_disk, explain_move, findings, progress, standstill,
 };
-use api::types::{BalanceView, HostWord, MoveView, ReplicationView};
+use api::types::{BalanceView, BalanceWord, HostWord, MoveView, ReplicationView};
 use base::units::format_bytes;
 use base::{DiskId, HostId};
 use engine::ClusterState;
@@ -99,10 +99,10 @@ impl Cluster {
         BalanceView {
             mode,
             state: match keeper.balancer.balance() {
-                _ if !knows => String::new(),
-                Balance::Even => "even".to_owned(),
-                Balance::Proactive => "uneven".to_owned(),
-                Balance::Reactive => "full".to_owned(),
+                _ if !knows => BalanceWord::Unknown,
+                Balance::Even => BalanceWord::Even,
+                Balance::Proactive => BalanceWord::Uneven,
+                Balance::Reactive => BalanceWord::Full,
             },
             decided_by: decided_by.map(|id| keeper.facts.host_name(id)),
             paused: keeper.balancer.pause().filter(|_| knows).map(ToString::to_string),

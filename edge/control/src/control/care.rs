@@ -9,8 +9,8 @@ use crate::system::blocking_seed;
 use ::cluster::limits::REPLACEMENTS_PER_HOST_MAX;
 use ::cluster::{Assessment, Condition, Evens, Fate, Maintenance, Mode, Question, what_if};
 use api::types::{
-    BalanceView, BeginMaintenance, ChangeSettings, EvacuationView, FateView, FullnessView, MaintenanceMode,
-    MaintenanceView, RemovedHost, TouchedView,
+    BalanceView, BeginMaintenance, ChangeSettings, EvacuationView, FateView, FateWord, FullnessView,
+    MaintenanceMode, MaintenanceView, RemovedHost, TouchedView,
 };
 use base::HostId;
 use clap::ValueEnum;
@@ -294,14 +294,14 @@ fn touched_views(assessment: &Assessment, devices: &[placement::DeviceSpace]) ->
         devices.iter().find(|device| device.id == id).map_or_else(|| id.to_string(), |one| one.name.clone())
     };
     let fate = |(place, component, fate): &(usize, base::ComponentId, Fate)| {
-        let (text, target, bytes) = match fate {
-            Fate::Missed { .. } => ("missed", None, 0),
-            Fate::Moves { target, bytes, .. } => ("moves", Some(name(*target)), *bytes),
-            Fate::Stuck { bytes, .. } => ("stuck", None, *bytes),
-            Fate::Inaccessible => ("inaccessible", None, 0),
-            Fate::Lost => ("lost", None, 0),
+        let (word, target, bytes) = match fate {
+            Fate::Missed { .. } => (FateWord::Missed, None, 0),
+            Fate::Moves { target, bytes, .. } => (FateWord::Moves, Some(name(*target)), *bytes),
+            Fate::Stuck { bytes, .. } => (FateWord::Stuck, None, *bytes),
+            Fate::Inaccessible => (FateWord::Inaccessible, None, 0),
+            Fate::Lost => (FateWord::Lost, None, 0),
         };
-        FateView { component: component.to_string(), place: *place, fate: text.to_owned(), target, bytes }
+        FateView { component: component.to_string(), place: *place, fate: word, target, bytes }
     };
     let touched = |touched: &::cluster::Touched| TouchedView {
         disk: touched.name.clone(),

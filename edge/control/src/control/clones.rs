@@ -78,6 +78,7 @@ impl Control {
             policy: None,
             read_only: request.read_only,
             share: request.share,
+            ..CreateDisk::default()
         };
         let origin = Origin { disk: of.record.id, snapshot: snapshot.number, size: snapshot.size };
         let _change = self.changes.lock().await;

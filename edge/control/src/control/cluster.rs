@@ -250,7 +250,7 @@ impl Gathered {
     pub(super) fn compliance(&self, id: DiskId) -> ComplianceView {
         let found = self.compliance.get(&id);
         found.map_or_else(ComplianceView::default, |found| ComplianceView {
-            state: found.name().to_owned(),
+            state: words::compliance(found),
             causes: found.causes(),
         })
     }

@@ -1,12 +1,12 @@
 //! Making, changing and deleting disks.
 
 use super::Control;
-use crate::cluster::Rules;
+use crate::cluster::{Rules, is_taken};
 use crate::directory::DiskEntry;
 use crate::events::Kind;
 use crate::limits::DISKS_MAX;
 use api::name::check_name;
-use api::types::{ChangeDisk, CreateDisk, DeleteDisk, DiskSummary, DiskView};
+use api::types::{ChangeDisk, CreateDisk, DeleteDisk, DiskSummary, DiskView, ExplainPolicy, ExplainedPolicy};
 use base::units::{SECTOR_SIZE, format_bytes};
 use engine::{DiskLock, DiskRecord};
 use failure::{Code, Failure};
@@ -31,6 +31,57 @@ impl Control {
         let DiskSummary { name, size, policy, .. } = &made.summary;
         self.events.disk(Kind::DiskCreated, name, format!("made: {}, policy {policy}", format_bytes(*size)));
         Ok(made)
+    }
+
+    /// Says where a disk would stand and what it would cost, as if it were made now.
+    ///
+    /// # Errors
+    /// Where it would not be made.
+    pub async fn plan_disk(&self, request: &CreateDisk) -> Result<ExplainedPolicy, Failure> {
+        check_name(&request.name)?;
+        if self.records().disk(&request.name).is_some() {
+            return Err(is_taken(&request.name));
+        }
+        self.check_disk_count()?;
+        let asked = ExplainPolicy { policy: request.policy.clone(), size: Some(request.size) };
+        let explained = self.explain_policy(&asked).await?;
+        match &explained.refusal {
+            Some(refusal) => Err(Failure::refused(refusal.cause.clone()).hint(refusal.hint.clone())),
+            None => Ok(explained),
+        }
+    }
+
+    /// The disk of a request that may be repeated, if that was made before.
+    ///
+    /// # Errors
+    /// When a disk of this name is there, and is another one.
+    pub async fn made_before(&self, request: &CreateDisk) -> Result<Option<DiskView>, Failure> {
+        let records = self.records();
+        let Some(entry) = records.disk(&request.name).filter(|_| request.unless_there) else {
+            return Ok(None);
+        };
+        let wanted = self.resolve_rules(request.policy.as_deref(), None)?;
+        let (record, mut others) = (&entry.record, Vec::new());
+        if record.size != request.size {
+            others.push(format!("it has {}", format_bytes(record.size)));
+        }
+        if record.policy != wanted.policy {
+            others.push(format!("its rules are {}", record.policy.short()));
+        }
+        if record.read_only != request.read_only {
+            others.push(format!("clients may {}", if record.read_only { "only read" } else { "write" }));
+        }
+        if record.access.is_shared != request.share {
+            let several = if record.access.is_shared { "several hosts" } else { "one host" };
+            others.push(format!("clients of {several} may have it at once"));
+        }
+        match others.is_empty() {
+            true => self.disk_view(&record.id.to_string()).await.map(Some),
+            false => Err(Failure::new(
+                Code::Conflict,
+                format!("there is another disk `{}`: {}", request.name, others.join(", ")),
+            )),
+        }
     }
 
     async fn make_disk(&self, request: CreateDisk) -> Result<DiskView, Failure> {

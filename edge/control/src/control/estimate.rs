@@ -6,7 +6,7 @@ use crate::estimates::{Figures, Standing, figures, rates_of, rates_view, sample_
 use crate::events::Kind;
 use crate::limits::{PASS_WATCH_PERIOD, SAMPLE_ANSWER_WAIT};
 use crate::system::blocking;
-use api::types::{EstimateProgressView, EstimateView, HostPassView, HostSampleView, StartEstimate};
+use api::types::{EstimateProgressView, EstimateView, HostPassView, HostSampleView, PassWord, StartEstimate};
 use base::ComponentId;
 use base::units::{BLOCK_SIZE, format_bytes};
 use engine::{Command, PassOrder, PassState};
@@ -33,7 +33,7 @@ impl Control {
         let asked = request.sample_percent.map(Rates::for_percent).transpose();
         let asked = asked.map_err(|error| Failure::usage(error.to_string()))?;
         let running = self.estimate_progress().await?;
-        if let Some(host) = running.hosts.iter().find(|host| host.state == "running") {
+        if let Some(host) = running.hosts.iter().find(|host| host.state == PassWord::Running) {
             let percent = host.percent.unwrap_or(0.0);
             return Err(Failure::refused(format!(
                 "host {} is sampling already, {percent:.0} % are done",
@@ -169,10 +169,10 @@ impl Control {
     }
 
     fn pass_view(&self, state: &PassState) -> HostPassView {
-        let name = match state {
-            PassState { running: Some(_), .. } => "running",
-            PassState { result: Some(_), .. } => "done",
-            PassState { running: None, result: None } => "none",
+        let word = match state {
+            PassState { running: Some(_), .. } => PassWord::Running,
+            PassState { result: Some(_), .. } => PassWord::Done,
+            PassState { running: None, result: None } => PassWord::None,
         };
         let (running, result) = (state.running, state.result.as_ref());
         let percent = |one: engine::PassRunning| match one.parts_total {
@@ -183,7 +183,7 @@ impl Control {
         let worked = running.map(|one| (one.read_bytes, one.elapsed)).or(of_result);
         HostPassView {
             host: self.cluster.config().name.clone(),
-            state: name.to_owned(),
+            state: word,
             percent: running.map(percent),
             read_bytes: worked.map_or(0, |(bytes, _)| bytes),
             seconds: worked.map(|(_, time)| time.as_secs_f64()),
@@ -222,7 +222,7 @@ fn ended_text(sample: &HostSample, read_bytes: u64, seconds: f64) -> String {
 fn progress_view(own: HostPassView, others: impl IntoIterator<Item = HostPassView>) -> EstimateProgressView {
     let mut hosts: Vec<HostPassView> = std::iter::once(own).chain(others).collect();
     hosts.sort_by(|a, b| a.host.cmp(&b.host));
-    EstimateProgressView { is_running: hosts.iter().any(|host| host.state == "running"), hosts }
+    EstimateProgressView { is_running: hosts.iter().any(|host| host.state == PassWord::Running), hosts }
 }
 
 /// The components of all disks that are up to date.

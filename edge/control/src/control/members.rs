@@ -6,6 +6,7 @@ use crate::directory::shared::record::AuthorityRecord;
 use crate::http::caller::Caller;
 use crate::limits::TOKEN_LIFETIME;
 use crate::security;
+use crate::words;
 use api::types::{
     AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, HostCertificateView, JoinAnswer,
     JoinRequest, MakeToken, PersonView, TokenView,
@@ -153,7 +154,7 @@ impl Control {
     pub fn people(&self) -> Result<Vec<PersonView>, Failure> {
         let view = |one: crate::cluster::members::Person| PersonView {
             name: one.name,
-            role: one.role,
+            role: words::role_word(one.role),
             issued: trust::text_of_nanoseconds(one.issued_ns),
             expires: trust::text_of_nanoseconds(one.expires_ns),
             authorities: one.signers,

@@ -13,7 +13,7 @@ use crate::limits::{HOST_ANSWER_WAIT, ROLLBACK_DEPTH};
 use crate::system::{now_seconds, random_bits};
 use ::cluster::Snapshot;
 use api::name::check_name;
-use api::types::{RollBack, RollbackView};
+use api::types::{RollBack, RollbackView, RollbackWord};
 use base::DiskId;
 use base::request::{RequestError, StatusOf};
 use base::units::{EXTENT_SIZE, format_bytes};
@@ -266,7 +266,7 @@ impl Control {
             disk: record.name.clone(),
             snapshot: record.snapshot_name(rollback.to),
             kept: rollback.keeps.then(|| record.snapshot_name(rollback.before)),
-            state: if by.is_some() { "copying" } else { "unfinished" }.to_owned(),
+            state: if by.is_some() { RollbackWord::Copying } else { RollbackWord::Unfinished },
             host: rollback.by.map(|by| view.host_name(by.host)),
             ..RollbackView::default()
         })
@@ -274,15 +274,15 @@ impl Control {
 
     fn task_view(&self, task: &RollbackTask) -> RollbackView {
         let (state, failure, seconds) = match task.ended() {
-            None => ("copying", None, task.began.elapsed().as_secs_f64()),
-            Some((None, at)) => ("done", None, (at - task.began).as_secs_f64()),
-            Some((failure, at)) => ("unfinished", failure, (at - task.began).as_secs_f64()),
+            None => (RollbackWord::Copying, None, task.began.elapsed().as_secs_f64()),
+            Some((None, at)) => (RollbackWord::Done, None, (at - task.began).as_secs_f64()),
+            Some((failure, at)) => (RollbackWord::Unfinished, failure, (at - task.began).as_secs_f64()),
         };
         RollbackView {
             disk: self.name_of(task.disk),
             snapshot: task.to.name.clone(),
             kept: task.kept.clone(),
-            state: state.to_owned(),
+            state,
             host: Some(self.config().name.clone()),
             changed_bytes: task.total.get().copied(),
             copied_bytes: task.copied.load(Ordering::Relaxed),

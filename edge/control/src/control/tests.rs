@@ -52,8 +52,7 @@ impl Host {
 
     async fn create(&self, name: &str, policy: &str) -> Result<api::types::DiskView, Failure> {
         let policy = (!policy.is_empty()).then(|| policy.to_owned());
-        let request =
-            CreateDisk { name: name.to_owned(), size: 1 << 30, policy, read_only: false, share: false };
+        let request = CreateDisk { name: name.to_owned(), size: 1 << 30, policy, ..CreateDisk::default() };
         self.control.create_disk(request).await
     }
 
@@ -144,8 +143,7 @@ async fn a_reservation_is_forced_as_far_as_it_fits_and_the_rest_is_a_debt() {
         name: "a".to_owned(),
         size: 2 * crate::fake::DEVICE_SIZE - (1 << 30),
         policy: Some(policy.to_owned()),
-        read_only: false,
-        share: false,
+        ..CreateDisk::default()
     };
     let reserved = "single,stripes=1,space_reservation=100";
     let failure = host.control.create_disk(request(reserved)).await.expect_err("nearly twice what there is");

@@ -11,15 +11,16 @@ use crate::words;
 use ::cluster::without_room;
 use ::cluster::{Leaving, Progress};
 use api::types::{
-    BucketView, ClientView, ComponentView, CompressedView, DeviceView, DiskSummary, DiskView, DiskWord,
-    FiguresView, GroupView, HistogramView, HistogramsView, HostView, LatencyView, RateView, ScheduleView,
-    TopView,
+    BucketView, ClientView, ComponentView, CompressedView, DeviceView, DiskQuery, DiskSummary, DiskView,
+    DiskWord, FiguresView, GroupView, HistogramView, HistogramsView, HostView, LatencyView, RateView,
+    ScheduleView, TopView,
 };
 use engine::{ClusterState, DeviceState, DiskRecord, DiskState, GroupState, HostState, Listen};
 use failure::Failure;
 use iostats::{Operations, Statistics};
 use placement::{Breach, DeviceSpace};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -99,13 +100,32 @@ impl Control {
     /// # Errors
     /// When the engine is gone.
     pub async fn disk_list(&self) -> Result<Vec<DiskSummary>, Failure> {
+        self.disks_of(&DiskQuery::default()).await.map(|(disks, _)| disks)
+    }
+
+    /// The disks that are asked for, by name, and whether there are more of them.
+    ///
+    /// # Errors
+    /// When the engine is gone.
+    pub async fn disks_of(&self, query: &DiskQuery) -> Result<(Vec<DiskSummary>, bool), Failure> {
         let states = self.disk_states(None).await?;
         let spaces = self.standing_spaces();
         let records = self.records();
-        let entry = |id| &records.disks[id];
         let gathered = self.gather().await?;
-        let summary = |id| summary(entry(id), states.get(id), &spaces, &gathered);
-        Ok(records.names.values().map(summary).collect())
+        let after = query.after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let named = records.names.range::<str, _>((after, Bound::Unbounded));
+        let part = query.name.as_deref().unwrap_or_default();
+        let of_name = named.filter(|(name, _)| name.contains(part));
+        let summaries =
+            of_name.map(|(_, id)| summary(&records.disks[id], states.get(id), &spaces, &gathered));
+        let has_policy = |disk: &DiskSummary| {
+            let wanted = query.policy.as_deref();
+            wanted.is_none_or(|wanted| disk.follows.as_deref() == Some(wanted) || disk.policy == wanted)
+        };
+        let mut found =
+            summaries.filter(|disk| has_policy(disk) && (!query.trouble || disk.trouble.is_some()));
+        let disks = found.by_ref().take(query.limit.unwrap_or(usize::MAX)).collect();
+        Ok((disks, found.next().is_some()))
     }
 
     /// One disk.

@@ -4,6 +4,7 @@ use super::Control;
 use crate::cluster::Cluster;
 use crate::limits::NEW_DEVICES_MAX;
 use crate::system::blocking_seed;
+use crate::words;
 use ::cluster::{
     Condition, DiskRecord, Evens, Forecast, HostSpace, MoveRoom, NewHost, Outlook, Question, View,
     hosts_of_domain, what_if,
@@ -99,15 +100,6 @@ fn new_host(cluster: &Cluster, view: &View, host: AddHost) -> Result<NewHost, Fa
     Ok(new)
 }
 
-fn condition_text(condition: Condition) -> String {
-    match condition {
-        Condition::Whole => "whole",
-        Condition::Reduced => "reduced",
-        Condition::Inaccessible => "inaccessible",
-    }
-    .to_owned()
-}
-
 fn forecast_view(forecast: &Forecast) -> ForecastView {
     let space = |one: &HostSpace| HostSpaceView {
         host: one.name.clone(),
@@ -119,13 +111,13 @@ fn forecast_view(forecast: &Forecast) -> ForecastView {
     let name = |id: &base::DeviceId| forecast.device_names.get(id).cloned().unwrap_or_else(|| id.to_string());
     let outlook = |one: &Outlook| OutlookView {
         disk: one.name.clone(),
-        now: condition_text(one.now),
-        at_once: condition_text(one.at_once),
-        then: condition_text(one.then),
+        now: words::condition(one.now),
+        at_once: words::condition(one.at_once),
+        then: words::condition(one.then),
         bytes: one.bytes,
         targets: one.targets.iter().map(|(id, bytes)| (name(id), *bytes)).collect(),
         lacks: one.lacks.clone(),
-        change: one.change.as_ref().map(|change| change.name().to_owned()),
+        change: one.change.as_ref().map(words::policy_change),
     };
     let room = |one: &MoveRoom| MoveRoomView {
         device: name(&one.device),

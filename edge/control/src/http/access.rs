@@ -6,12 +6,14 @@ use super::rights::{Need, Rights};
 use crate::asked::{WHO, asked_by};
 use crate::control::Control;
 use crate::events::Kind;
+use crate::words::{right_word, role_word};
+use api::types::{CallerWord, MeView};
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use failure::{Code, Failure};
 use std::sync::Arc;
-use trust::Action;
+use trust::{Action, Identity};
 
 /// Does something to the end although whoever asked for it may go away meanwhile: what was locked for it is unlocked.
 ///
@@ -61,6 +63,22 @@ pub async fn admit(
         }
         Err(failure) => failure.into_response(),
     }
+}
+
+/// Who asks, with all that they may.
+pub fn who_asks(control: &Control, caller: &Caller) -> MeView {
+    let may = |action: &Action| check(control, caller, Need::Right(*action)).is_ok();
+    let rights = trust::RIGHTS.iter().map(|right| right.action).filter(may).map(right_word);
+    let (kind, name, role) = match caller {
+        Caller::Local | Caller::Nobody => (CallerWord::Local, None, None),
+        Caller::Known { identity: Identity::Host { name, .. }, .. } => {
+            (CallerWord::Host, Some(name.to_string()), None)
+        }
+        Caller::Known { identity: Identity::Person { name, role, .. }, .. } => {
+            (CallerWord::Person, Some(name.to_string()), Some(role_word(*role)))
+        }
+    };
+    MeView { kind, name, role, rights: rights.collect(), host: control.config().name.clone() }
 }
 
 /// Whether somebody may have what a request needs.

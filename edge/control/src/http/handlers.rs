@@ -1,6 +1,6 @@
 //! One function per path and method. Each asks `control` and gives back what it says.
 
-use super::access::{check, to_the_end};
+use super::access::{check, to_the_end, who_asks};
 use crate::control::Control;
 use crate::estimates::rates_of;
 use crate::http::caller::Caller;
@@ -11,17 +11,19 @@ use api::types::{
     CertificateRequest, CertificatesView, ChangeDisk, ChangePolicy, ChangeSettings, ChangeSnapshot,
     ChangesQuery, ChangesView, CloneDisk, ConfirmAuthority, ConfirmHost, ConfirmSnapshot, CopyRequest,
     CopyView, CreateDisk, CreatePolicy, CreateSnapshot, CreateSnapshots, DeleteDisk, DeviceView,
-    DirectoryView, DiskSummary, DiskView, EndImport, EstimateProgressView, EstimateView, EvacuateDevice,
-    EvacuationView, EventQuery, EventView, EventsView, FlattenDisk, FlattenedView, ForecastView,
-    FoundCluster, FoundedView, HealthView, HistogramsView, HostPassView, HostRewriteView, HostSampleView,
-    HostSummary, HostView, ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView,
-    MakeSilence, MakeToken, NamedSilence, PersonView, PolicyView, RatesView, RebuildDirectory, RebuildView,
-    RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, RewriteHost,
-    RewriteView, RollBack, RollbackView, SettingsView, SilenceView, Since, SnapshotView, StartEstimate,
-    SupportView, TokenView, TopView, VersionsView, WhatIf,
+    DirectoryView, DiskQuery, DiskSummary, DiskView, EndImport, EstimateProgressView, EstimateView,
+    EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView, ExplainPolicy, ExplainedPolicy,
+    FlattenDisk, FlattenedView, ForecastView, FoundCluster, FoundedView, HealthView, HistogramsView,
+    HostPassView, HostRewriteView, HostSampleView, HostSummary, HostView, ImportView, JoinAnswer,
+    JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, MeView, NamedSilence,
+    PersonView, PolicyView, RatesView, RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice,
+    RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, RewriteHost, RewriteView, RollBack,
+    RollbackView, SettingsView, SilenceView, Since, SnapshotView, StartEstimate, SupportView, TokenView,
+    TopView, VersionsView, WhatIf,
 };
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use failure::Failure;
 use std::sync::Arc;
@@ -336,16 +338,45 @@ pub async fn keep_device(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// List all disks by name.
-#[utoipa::path(get, path = "/api/v1/disks", responses((status = 200, body = Vec<DiskSummary>), (status = "default", body = Failure)))]
-pub async fn disks(State(control): Shared) -> Answer<Vec<DiskSummary>> {
-    control.disk_list().await.map(Json)
+/// List disks by name: all, or those that the query asks for.
+#[utoipa::path(get, path = "/api/v1/disks", params(DiskQuery), responses((status = 200, body = Vec<DiskSummary>, headers(("link" = String, description = "With `limit`: where the next page is, if there is one."))), (status = "default", body = Failure)))]
+pub async fn disks(State(control): Shared, Options(query): Options<DiskQuery>) -> Result<Response, Failure> {
+    if query.limit == Some(0) {
+        return Err(Failure::usage("limit=0 lists nothing: it is at least 1"));
+    }
+    let (disks, has_more) = control.disks_of(&query).await?;
+    let next = disks.last().filter(|_| has_more).map(|last| {
+        let rest = DiskQuery { after: Some(last.name.clone()), ..query };
+        [(header::LINK, format!("<{}>; rel=\"next\"", rest.path()))]
+    });
+    Ok((next, Json(disks)).into_response())
 }
 
-/// Create a disk.
-#[utoipa::path(post, path = "/api/v1/disks", request_body = CreateDisk, responses((status = 201, body = DiskView), (status = "default", body = Failure)))]
-pub async fn create_disk(State(control): Shared, Input(request): Input<CreateDisk>) -> Created<DiskView> {
-    Ok((StatusCode::CREATED, Json(control.create_disk(request).await?)))
+/// Create a disk. With `dry_run` the answer is where it would stand and what it would cost, and nothing is created; with `unless_there`, a disk that an
+/// earlier request like this one created is the answer.
+#[utoipa::path(post, path = "/api/v1/disks", request_body = CreateDisk, responses((status = 201, body = DiskView), (status = 200, description = "It was there, or would be created so", body = CreateDiskAnswer), (status = "default", body = Failure)))]
+pub async fn create_disk(
+    State(control): Shared,
+    Input(request): Input<CreateDisk>,
+) -> Result<Response, Failure> {
+    if let Some(made) = control.made_before(&request).await? {
+        return Ok(Json(made).into_response());
+    }
+    if request.dry_run {
+        return Ok(Json(control.plan_disk(&request).await?).into_response());
+    }
+    Ok((StatusCode::CREATED, Json(control.create_disk(request).await?)).into_response())
+}
+
+/// What a request to create a disk is answered with that creates none.
+#[derive(utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "a schema of the document")]
+pub enum CreateDiskAnswer {
+    /// With `unless_there`: the disk that was there.
+    There(Box<DiskView>),
+    /// With `dry_run`: the plan.
+    Planned(Box<ExplainedPolicy>),
 }
 
 /// Show a disk, by name or id.
@@ -521,6 +552,21 @@ pub async fn histograms(
 #[utoipa::path(get, path = "/api/v1/policies", responses((status = 200, body = Vec<PolicyView>), (status = "default", body = Failure)))]
 pub async fn policies(State(control): Shared) -> Answer<Vec<PolicyView>> {
     Ok(Json(control.policies()))
+}
+
+/// Explain a policy: what it gives and costs, how much disks of it can take now, and where a disk would stand. Nothing is changed.
+#[utoipa::path(post, path = "/api/v1/policies/explain", request_body = ExplainPolicy, responses((status = 200, body = ExplainedPolicy), (status = "default", body = Failure)))]
+pub async fn explain_policy(
+    State(control): Shared,
+    Input(request): Input<ExplainPolicy>,
+) -> Answer<ExplainedPolicy> {
+    control.explain_policy(&request).await.map(Json)
+}
+
+/// Show who asks, and what they may do.
+#[utoipa::path(get, path = "/api/v1/me", responses((status = 200, body = MeView), (status = "default", body = Failure)))]
+pub async fn me(State(control): Shared, Extension(caller): Extension<Caller>) -> Json<MeView> {
+    Json(who_asks(&control, &caller))
 }
 
 /// Create a policy.

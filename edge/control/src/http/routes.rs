@@ -161,6 +161,8 @@ fn general() -> Vec<Route> {
         right("POST /api/v1/disks/{name}/import", ChangeDisk, routes!(handlers::begin_import)),
         right("POST /api/v1/disks/{name}/import/end", ChangeDisk, routes!(handlers::end_import)),
         right("GET /api/v1/disks/{name}/histograms", See, routes!(handlers::histograms)),
+        right("GET /api/v1/me", See, routes!(handlers::me)),
+        right("POST /api/v1/policies/explain", See, routes!(handlers::explain_policy)),
         right("GET /api/v1/policies", See, routes!(handlers::policies)),
         right("POST /api/v1/policies", ChangeDisk, routes!(handlers::create_policy)),
         right("GET /api/v1/policies/{name}", See, routes!(handlers::policy)),
@@ -229,8 +231,8 @@ mod tests {
     #[test]
     fn who_only_sees_changes_nothing() {
         for Route { method, path, need, .. } in table() {
-            // A forecast is asked for with a body, and changes nothing.
-            let is_read = method == "GET" || path == "/api/v1/what-if";
+            // What is asked for with a body, and changes nothing.
+            let is_read = method == "GET" || ["/api/v1/what-if", "/api/v1/policies/explain"].contains(&path);
             assert!(is_read || need != Need::Right(See), "{method} {path}");
             let is_for_all = [Need::Right(See), Need::Right(Operate)].contains(&need);
             assert!(!is_read || is_for_all, "{method} {path}");

@@ -6,6 +6,7 @@ use api::client::Client;
 use http_body_util::Full;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// An API on a fake engine; the folder lives as long as it.
 async fn api() -> (Client, TempDir) {
@@ -192,4 +193,145 @@ async fn histograms_and_top_have_figures() {
     assert_eq!((status, &recent["write"]["count"]), (200, &json!(0)));
     let (status, top) = ask(&client, "GET", "/api/v1/top", None).await;
     assert_eq!((status, &top["disks"][0]["disk"]), (200, &json!("a")));
+}
+
+/// The head and the body of an answer, as they come over the socket.
+async fn raw(folder: &TempDir, path: &str, headers: &str) -> (String, String) {
+    let mut stream =
+        tokio::net::UnixStream::connect(folder.path().join("api.sock")).await.expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n");
+    stream.write_all(request.as_bytes()).await.expect("it takes the request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    (head.to_owned(), body.to_owned())
+}
+
+/// What a header of an answer says.
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_client_has_already_is_not_sent_again() {
+    let (client, folder) = api().await;
+    ask(&client, "POST", "/api/v1/disks", Some(json!({"name": "a", "size": 1 << 30}))).await;
+    let (head, body) = raw(&folder, "/api/v1/policies", "").await;
+    let tag = header(&head, "etag").expect("a tag").to_owned();
+    assert!(head.starts_with("HTTP/1.1 200") && body.starts_with('['), "{head}");
+    let (head, body) = raw(&folder, "/api/v1/policies", &format!("if-none-match: {tag}\r\n")).await;
+    assert!(head.starts_with("HTTP/1.1 304") && body.is_empty(), "{head}\n{body}");
+    assert_eq!(header(&head, "etag"), Some(tag.as_str()));
+    ask(&client, "POST", "/api/v1/policies", Some(json!({"name": "gold", "rules": "single,stripes=2"})))
+        .await;
+    let (head, body) = raw(&folder, "/api/v1/policies", &format!("if-none-match: {tag}\r\n")).await;
+    assert!(head.starts_with("HTTP/1.1 200") && body.contains("gold"), "{head}");
+    // Neither figures for monitoring nor refusals have one.
+    for path in ["/metrics", "/api/v1/disks/none"] {
+        assert_eq!(header(&raw(&folder, path, "").await.0, "etag"), None, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn disks_are_listed_page_by_page_and_by_what_is_asked_for() {
+    let (client, folder) = api().await;
+    for (name, policy) in
+        [("db-1", "single"), ("db-2", "single,iops_limit=500"), ("web-1", "single"), ("web-2", "single")]
+    {
+        let body = json!({"name": name, "size": 1 << 30, "policy": policy});
+        assert_eq!(ask(&client, "POST", "/api/v1/disks", Some(body)).await.0, 201, "{name}");
+    }
+    let (mut path, mut pages) = ("/api/v1/disks?limit=2&policy=single".to_owned(), Vec::new());
+    loop {
+        let (head, body) = raw(&folder, &path, "").await;
+        let disks: Vec<Value> = serde_json::from_str(&body).expect("disks");
+        pages.push(
+            disks.iter().map(|disk| disk["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>(),
+        );
+        match header(&head, "link").and_then(|link| link.strip_prefix('<')?.strip_suffix(">; rel=\"next\"")) {
+            Some(next) => path = next.to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!(pages, [vec!["db-1", "web-1"], vec!["web-2"]]);
+    for (query, names) in [
+        ("name=b-1", vec!["db-1", "web-1"]),
+        ("policy=single,iops_limit=500", vec!["db-2"]),
+        ("trouble=true", vec![]),
+        ("after=web-1", vec!["web-2"]),
+        ("limit=4", vec!["db-1", "db-2", "web-1", "web-2"]),
+    ] {
+        let (status, found) = ask(&client, "GET", &format!("/api/v1/disks?{query}"), None).await;
+        let found: Vec<&str> =
+            found.as_array().expect("disks").iter().filter_map(|disk| disk["name"].as_str()).collect();
+        assert_eq!((status, found), (200, names), "{query}");
+    }
+    for query in ["limit=0", "limit=x", "colour=red"] {
+        assert_eq!(ask(&client, "GET", &format!("/api/v1/disks?{query}"), None).await.0, 400, "{query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_is_planned_before_it_is_created_and_created_once() {
+    let (client, _folder) = api().await;
+    let body = json!({"name": "a", "size": 1u64 << 30, "policy": "single,stripes=1"});
+    let with = |more: Value| {
+        let mut body = body.clone();
+        body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        Some(body)
+    };
+    let (status, plan) = ask(&client, "POST", "/api/v1/disks", with(json!({"dry_run": true}))).await;
+    assert_eq!((status, &plan["disk"]["full_bytes"]), (200, &json!(1u64 << 30)), "{plan}");
+    assert_eq!(plan["disk"]["components"].as_array().map(Vec::len), Some(1));
+    assert_eq!(ask(&client, "GET", "/api/v1/disks", None).await.1, json!([]), "nothing is made");
+    let again = || with(json!({"unless_there": true}));
+    let (status, made) = ask(&client, "POST", "/api/v1/disks", again()).await;
+    assert_eq!((status, &made["name"]), (201, &json!("a")));
+    let (status, found) = ask(&client, "POST", "/api/v1/disks", again()).await;
+    assert_eq!((status, &found["id"]), (200, &made["id"]), "it is there");
+    for (more, told) in [
+        (json!({"size": 1u64 << 31}), "1 GiB"),
+        (json!({"policy": "single,stripes=2"}), "stripes=1"),
+        (json!({"read_only": true}), "write"),
+        (json!({"share": true}), "one host"),
+    ] {
+        let mut body = again().expect("a body");
+        body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        let (status, refused) = ask(&client, "POST", "/api/v1/disks", Some(body)).await;
+        let text = refused["error"].as_str().unwrap_or_default();
+        assert!(status == 409 && text.contains("another disk `a`") && text.contains(told), "{status} {text}");
+    }
+    assert_eq!(ask(&client, "POST", "/api/v1/disks", Some(body.clone())).await.0, 409, "as ever");
+    assert_eq!(ask(&client, "POST", "/api/v1/disks", with(json!({"dry_run": true}))).await.0, 409);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_is_explained_whether_a_disk_can_have_it_or_not() {
+    let (client, _folder) = api().await;
+    let explain = async |body: Value| ask(&client, "POST", "/api/v1/policies/explain", Some(body)).await;
+    let (status, told) = explain(json!({})).await;
+    let capacity = &told["capacity"];
+    assert_eq!((status, &told["short"], &capacity["cost"]), (200, &json!("single"), &json!(1.0)), "{told}");
+    assert!(
+        capacity["largest_bytes"].as_u64() > Some(0) && told["refusal"].is_null() && told["disk"].is_null()
+    );
+    let (status, told) = explain(json!({"policy": "default", "size": 1u64 << 40})).await;
+    assert_eq!((status, &told["capacity"], &told["disk"]), (200, &Value::Null, &Value::Null), "one group");
+    assert_eq!((&told["domains"], &told["domains_needed"]), (&json!(1), &json!(2)));
+    assert!(told["refusal"]["nearest"].as_str().is_some_and(|near| near.contains("single")), "{told}");
+    let full = json!({"policy": "single,space_reservation=100", "size": 1u64 << 50});
+    let told = explain(full).await.1;
+    assert!(
+        told["capacity"].is_object() && told["refusal"].is_object(),
+        "the policy can be had, not the disk: {told}"
+    );
+    assert_eq!(explain(json!({"policy": "colour=red"})).await.0, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_on_the_host_learns_that_they_may_do_all() {
+    let (client, _folder) = api().await;
+    let (status, me) = ask(&client, "GET", "/api/v1/me", None).await;
+    assert_eq!((status, &me["kind"], &me["name"]), (200, &json!("local"), &Value::Null));
+    assert_eq!(me["rights"].as_array().map(Vec::len), Some(trust::RIGHTS.len()), "{me}");
 }
