@@ -221,8 +221,8 @@ const MUTANTS_NOTICED: &[(replication::Rule, u64, &str)] = &[
     (replication::Rule::KeepFirstHoles, 3, "snapshots=4000 clones stand-ins=1000 double-losses"),
     (replication::Rule::CopyUpApart, 23, "snapshots=4000 clones zeroes"),
     (replication::Rule::TellWholeRegions, 23, "snapshots=6000 clones zeroes"),
-    (replication::Rule::SurveyBoth, 1, "snapshots=4000"),
-    (replication::Rule::ViewWhereTaken, 2, "moving=61 snapshots=4000"),
+    (replication::Rule::SurveyBoth, 2, "snapshots=4000"),
+    (replication::Rule::ViewWhereTaken, 4, "moving=61 snapshots=4000"),
 ];
 
 /// Owners find rows whose parity does not agree, and mend them; nothing disagrees before. In the first seed one place stayed without a whole

@@ -408,8 +408,8 @@ impl Plan {
         self.compressed = features.compressed;
         self.clones = features.clones && self.snapshots > 0 && !has_rows;
         self.disks = if self.clones { 2 } else { self.disks };
-        // Both disks grow, and each has up to six snapshots, of which each may keep all of it.
-        self.extents = if self.clones && self.extents > 20 { self.extents + 48 } else { self.extents };
+        // Each disk has up to six snapshots, of which each may keep all of it. All must heal where devices are not small.
+        self.extents = if self.snapshots > 0 && self.extents > 20 { self.extents + 48 } else { self.extents };
         self.together = if self.snapshots > 0 { features.together } else { 0 };
         self.computing = features.busy.then(|| streams.computing.clone());
         self.zeroes = Zeroes::new(features.zeroes.then(|| streams.zeroes.clone()));
