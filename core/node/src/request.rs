@@ -266,8 +266,8 @@ impl Node {
         }
     }
 
-    /// Whether a request has memory for what it reads, or gets it now. Only guests' reads wait for it: what they have other nodes read, or origins, must not
-    /// wait for what they hold themselves.
+    /// Whether a request has memory for what it reads, or gets it now. Only reads of guests here wait for it: what other nodes forward, and what clones read
+    /// of their origins, may be for a read that holds some itself.
     fn has_memory(&mut self, key: u32) -> bool {
         let state = &mut self.requests[key as usize];
         let is_read = matches!(state.request, Request::Read { .. } | Request::View { .. });

@@ -2,16 +2,17 @@
 
 use crate::policies::explained_text;
 use crate::shell::{Shell, seconds, size};
+use crate::sorting::DiskSort;
 use crate::{estimate, snapshots, text, transfer};
 use api::client::disk_path;
 use api::types::{
-    AllowedView, AttachedView, BucketView, ChangeDisk, ClientView, CloneDisk, ComplianceWord, CompressedView,
-    CreateDisk, DiskQuery, DiskSummary, DiskView, ExplainedPolicy, FlattenDisk, FlattenedView, HistogramView,
+    AllowedView, AttachedView, BucketView, ChangeDisk, ClientView, CloneDisk, CompressedView, CreateDisk,
+    DiskQuery, DiskSummary, DiskView, ExplainedPolicy, FlattenDisk, FlattenedView, HistogramView,
     HistogramsView, HostRewriteView, LatencyView, LimitView, MoveAction, RateView, RewriteView,
     RowChecksView, ScheduleView, SnapshotView,
 };
 use base::units::format_bytes;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use failure::Failure;
 
 /// What can be done with disks.
@@ -140,47 +141,6 @@ pub enum DiskCommand {
     Histogram(HistogramOptions),
 }
 
-/// By what disks are sorted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DiskSort {
-    /// Name.
-    Name,
-    /// Size.
-    Size,
-    /// Allocated space.
-    Allocated,
-    /// Policy.
-    Policy,
-    /// Number of clients.
-    Clients,
-    /// Unavailable disks first, then disks that are not compliant.
-    State,
-}
-
-impl DiskSort {
-    fn apply(self, disks: &mut [DiskSummary], reverse: bool) {
-        use std::cmp::Reverse;
-        // What is equal stays in the order of names.
-        disks.sort_by(|a, b| a.name.cmp(&b.name));
-        match self {
-            DiskSort::Name => {}
-            DiskSort::Size => disks.sort_by_key(|disk| Reverse(disk.size)),
-            DiskSort::Allocated => disks.sort_by_key(|disk| Reverse(disk.allocated_bytes)),
-            DiskSort::Policy => disks.sort_by(|a, b| a.policy.cmp(&b.policy)),
-            DiskSort::Clients => disks.sort_by_key(|disk| Reverse(disk.client_count)),
-            DiskSort::State => {
-                disks.sort_by_key(|disk| {
-                    let is_compliant = disk.compliance.state != ComplianceWord::NotCompliant;
-                    (disk.unavailable.is_none(), disk.not_whole.is_empty(), is_compliant)
-                });
-            }
-        }
-        if reverse {
-            disks.reverse();
-        }
-    }
-}
-
 /// Options of `disk create`.
 #[derive(Debug, Args)]
 pub struct CreateOptions {
@@ -262,19 +222,7 @@ pub struct HistogramOptions {
 /// What the host says.
 pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Failure> {
     match command {
-        DiskCommand::Create(options) => {
-            let CreateOptions { name, size, policy, read_only, share, unless_there, dry_run } = options;
-            let request = CreateDisk { name, size, policy, read_only, share, unless_there, dry_run };
-            if dry_run {
-                let plan: ExplainedPolicy = shell.client.post("/api/v1/disks", &request).await?;
-                return shell.show(&plan, explained_text);
-            }
-            let disk: DiskView = shell.client.post("/api/v1/disks", &request).await?;
-            if !shell.json {
-                disk.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-            }
-            shell.show(&disk, disk_text)
-        }
+        DiskCommand::Create(options) => create(shell, options).await,
         DiskCommand::Clone(options) => clone(shell, options).await,
         DiskCommand::Flatten { name } => flatten(shell, &name).await,
         DiskCommand::List { name, policy, trouble, clones_of, sort, reverse } => {
@@ -332,6 +280,21 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
         DiskCommand::Rewrite { name } => rewrite(shell, &name).await,
         DiskCommand::Histogram(options) => histogram(shell, options).await,
     }
+}
+
+/// Creates a disk, or shows how it would be created.
+async fn create(shell: &mut Shell<'_>, options: CreateOptions) -> Result<(), Failure> {
+    let CreateOptions { name, size, policy, read_only, share, unless_there, dry_run } = options;
+    let request = CreateDisk { name, size, policy, read_only, share, unless_there, dry_run };
+    if dry_run {
+        let plan: ExplainedPolicy = shell.client.post("/api/v1/disks", &request).await?;
+        return shell.show(&plan, explained_text);
+    }
+    let disk: DiskView = shell.client.post("/api/v1/disks", &request).await?;
+    if !shell.json {
+        disk.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    }
+    shell.show(&disk, disk_text)
 }
 
 /// Has a disk written anew.

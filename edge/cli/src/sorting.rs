@@ -1,8 +1,48 @@
-//! The orders of lists of hosts, devices and people.
+//! The orders of lists of disks, hosts, devices and people.
 
-use api::types::{DeviceView, HostSummary, HostWord, PersonView};
+use api::types::{ComplianceWord, DeviceView, DiskSummary, HostSummary, HostWord, PersonView};
 use clap::ValueEnum;
 use std::cmp::Reverse;
+
+/// By what disks are sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DiskSort {
+    /// Name.
+    Name,
+    /// Size.
+    Size,
+    /// Allocated space.
+    Allocated,
+    /// Policy.
+    Policy,
+    /// Number of clients.
+    Clients,
+    /// Unavailable disks first, then disks that are not compliant.
+    State,
+}
+
+impl DiskSort {
+    /// Sorts; figures begin with the largest, and equal ones stay in the order of names.
+    pub fn apply(self, disks: &mut [DiskSummary], reverse: bool) {
+        disks.sort_by(|a, b| a.name.cmp(&b.name));
+        match self {
+            DiskSort::Name => {}
+            DiskSort::Size => disks.sort_by_key(|disk| Reverse(disk.size)),
+            DiskSort::Allocated => disks.sort_by_key(|disk| Reverse(disk.allocated_bytes)),
+            DiskSort::Policy => disks.sort_by(|a, b| a.policy.cmp(&b.policy)),
+            DiskSort::Clients => disks.sort_by_key(|disk| Reverse(disk.client_count)),
+            DiskSort::State => {
+                disks.sort_by_key(|disk| {
+                    let is_compliant = disk.compliance.state != ComplianceWord::NotCompliant;
+                    (disk.unavailable.is_none(), disk.not_whole.is_empty(), is_compliant)
+                });
+            }
+        }
+        if reverse {
+            disks.reverse();
+        }
+    }
+}
 
 /// By what hosts are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

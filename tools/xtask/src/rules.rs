@@ -224,6 +224,7 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
             "rustls",
             "serde",
             "serde_json",
+            "sha2",
             "tokio",
             "tokio-rustls",
             "toml",
