@@ -137,9 +137,9 @@ pub(crate) fn explained_text(explained: &ExplainedPolicy) -> String {
         1 => "one failure".to_owned(),
         failures => format!("{failures} failures at once"),
     };
-    let domains = format!("{} of {} that there are", explained.domains_needed, explained.domains);
+    let domains = format!("{} needed, {} there", explained.domains_needed, explained.domains);
     let mut facts =
-        vec![("rules", explained.short.clone()), ("survives", survives), ("needs fault domains", domains)];
+        vec![("rules", explained.short.clone()), ("survives", survives), ("fault domains", domains)];
     if let Some(capacity) = &explained.capacity {
         let available = format!(
             "{} of {} in all",

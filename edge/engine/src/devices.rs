@@ -268,7 +268,7 @@ fn find(path: &Path, file_size: Option<u64>, create: Create) -> Result<Candidate
         Err(error) if error.kind() == io::ErrorKind::NotFound && may_make => None,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(refused(format!(
-                "device {} is not there: check the path, or give a size to make a file of",
+                "device {} is not there: check the path; with a size and `create = \"if-blank\"`, a file is made of it",
                 path.display()
             )));
         }
@@ -473,7 +473,9 @@ fn check_may_format(candidate: &Candidate, create: Create) -> Result<(), EngineE
             format!("device {path} is not blank: it holds data of something else; `--force` takes it and destroys them")
         }))),
         (Create::Never, _) => {
-            Err(refused(damage.unwrap_or_else(|| format!("device {path} holds no datastore and is not to be formatted"))))
+            Err(refused(damage.unwrap_or_else(|| {
+                format!("device {path} holds no datastore, and is not to be formatted: `create = \"if-blank\"` of its group formats it")
+            })))
         }
     }
 }
