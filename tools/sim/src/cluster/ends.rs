@@ -40,7 +40,7 @@ impl World {
     }
 
     /// Whether every disk must become whole and every request must end.
-    fn must_heal(&self) -> bool {
+    pub(crate) fn must_heal(&self) -> bool {
         !self.may_damage() && self.plan.extents > 20
     }
 

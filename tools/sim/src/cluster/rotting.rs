@@ -28,8 +28,9 @@ impl World {
     /// When all is quiet, some blocks of a host rot; all that components hold must be whole again.
     pub(crate) fn have_blocks_rot(&mut self) -> Result<(), String> {
         let is_strange = self.summary.rolled_back + self.summary.rebuilt > 0;
+        // What mends a block stands in another frame: a device that is full has none.
         if self.plan.rots == 0
-            || self.may_damage()
+            || !self.must_heal()
             || self.plan.spoils > 0
             || is_strange
             || !self.has_copies()
