@@ -162,7 +162,7 @@ pub struct CreateOptions {
     #[arg(long)]
     unless_there: bool,
     /// Say where the disk would stand and what it would cost, and create nothing.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "unless_there")]
     dry_run: bool,
 }
 

@@ -87,18 +87,6 @@ pub enum Change {
     Refused(String),
 }
 
-impl Change {
-    /// As people read it.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Change::Done => "done",
-            Change::AtOnce => "at once",
-            Change::Moves(_) => "moves",
-            Change::Refused(_) => "refused",
-        }
-    }
-}
-
 /// The forecast for a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forecast {

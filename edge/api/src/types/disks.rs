@@ -64,7 +64,7 @@ pub struct CreateDisk {
     /// Whether a disk of this name that is there already, with this size, these rules and settings, is the answer: then the request can be repeated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unless_there: bool,
-    /// Whether nothing is made, and the answer is where the disk would stand and what it would cost.
+    /// Whether nothing is made, and the answer is where the disk would stand and what it would cost; with `unless_there`, unless such a disk is there: then that is the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
 }
