@@ -115,6 +115,9 @@ pub const HEALTH_PERIOD: Duration = Duration::from_secs(10);
 pub const ATTACH_HOLD: Duration = Duration::from_secs(5);
 /// How often it is tried meanwhile.
 pub const ATTACH_POLL: Duration = Duration::from_millis(100);
+/// How long a host must go on saying that it has clients before a client of another host is refused: it may not have read yet that
+/// their connections are closed.
+pub const ATTACH_SURE: Duration = Duration::from_secs(1);
 /// How often a host looks whether its clients may still have their disks, if no record changes.
 pub const ATTACH_PERIOD: Duration = Duration::from_secs(1);
 /// How long it may take until clients whose connections are ended are gone: what they have in flight ends first, and another

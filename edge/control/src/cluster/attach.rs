@@ -9,7 +9,7 @@ use super::attachments::{Attachments, Client, Local, Stage};
 use crate::directory::shared::record::{Attached, ClusterDisk};
 use crate::directory::shared::{Outcome, unwritten};
 use crate::events::Kind;
-use crate::limits::{ATTACH_HOLD, ATTACH_PERIOD, ATTACH_POLL, HOST_ANSWER_WAIT, KEEP_PAUSE};
+use crate::limits::{ATTACH_HOLD, ATTACH_PERIOD, ATTACH_POLL, ATTACH_SURE, HOST_ANSWER_WAIT, KEEP_PAUSE};
 use ::cluster::{Admission, Claim, Liveness, enter, leave};
 use api::types::LocalView;
 use base::{DiskId, HostId};
@@ -125,7 +125,7 @@ impl Cluster {
 
     /// Lets a client have a disk; waits a while for another host that has it. The error is for the client.
     async fn let_in(&self, disk: DiskId, ticket: Ticket) -> Result<(), String> {
-        let until = Instant::now() + ATTACH_HOLD;
+        let (asked, until) = (Instant::now(), Instant::now() + ATTACH_HOLD);
         let mut changed = self.revision.subscribe();
         let broke = |error: EngineError| error.to_string();
         loop {
@@ -160,7 +160,7 @@ impl Cluster {
                     }
                     let count = told.as_ref().map(|told| of(told).unwrap_or_default());
                     let text = taken_text(&name, &host, count);
-                    if count.is_some_and(|count| count > 0) {
+                    if count.is_some_and(|count| count > 0) && asked.elapsed() >= ATTACH_SURE {
                         return Err(text);
                     }
                     text
