@@ -42,7 +42,7 @@ pub use estimate::{
 pub use events::{EventQuery, EventView, EventsView};
 pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
 pub use import::{BeginImport, DeleteDisk, EndImport, ImportView};
-pub use me::MeView;
+pub use me::{LogIn, MeView, MySession, SessionLink};
 pub use members::{
     AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, ConfirmAuthority, EtcdChoice,
     FoundCluster, FoundedView, HostCertificateView, JoinAnswer, JoinRequest, JoinedView, JoiningHost,

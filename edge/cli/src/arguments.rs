@@ -70,6 +70,8 @@ pub enum Command {
     Login(members::LoginOptions),
     /// Show who the host takes you for, and what you may do.
     Whoami,
+    /// Print a link that opens the web console of the host, once and within a minute, with your rights.
+    Console,
     /// Show what is wrong and what to do about it. Exit code 1 if something needs attention.
     Health(health::HealthOptions),
     /// Show the host, its disk groups and devices; in a cluster also what is not compliant, and when it will be.

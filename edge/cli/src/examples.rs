@@ -287,6 +287,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("person remove", &["drystone person remove ann", "drystone person remove ann --yes"]),
     ("login", &["drystone login TOKEN", "drystone login --replace TOKEN --identity ~/.drystone"]),
     ("whoami", &["drystone whoami", "drystone whoami --json --api https://10.0.0.1:7443"]),
+    ("console", &["drystone console", "drystone console --api https://10.0.0.1:7443"]),
     ("health", &["drystone health", "drystone health silence host.away --about host-2 --for 24h"]),
     (
         "health silence",

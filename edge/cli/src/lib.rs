@@ -122,6 +122,7 @@ pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Fai
             members::login(shell, &options, folder).await
         }
         Command::Whoami => me::run(shell).await,
+        Command::Console => me::console(shell).await,
         Command::Health(options) => health::run(shell, options).await,
         Command::Status => devices::status(shell).await,
         Command::Events(options) => events::run(shell, options).await,

@@ -1,8 +1,8 @@
-//! `whoami`.
+//! `whoami`, `console`.
 
 use crate::shell::Shell;
 use crate::text;
-use api::types::{CallerWord, MeView, RightWord};
+use api::types::{CallerWord, MeView, RightWord, SessionLink};
 use failure::Failure;
 
 /// Shows who the host takes whoever asks for, and what they may do.
@@ -12,6 +12,26 @@ use failure::Failure;
 pub async fn run(shell: &mut Shell<'_>) -> Result<(), Failure> {
     let me: MeView = shell.client.get("/api/v1/me").await?;
     shell.show(&me, me_text)
+}
+
+/// Prints a link that opens the console.
+///
+/// # Errors
+/// What the host says.
+pub async fn console(shell: &mut Shell<'_>) -> Result<(), Failure> {
+    let link: SessionLink = shell.client.post("/api/v1/sessions", &serde_json::json!({})).await?;
+    shell.show(&link, link_text)
+}
+
+fn link_text(link: &SessionLink) -> String {
+    let mut lines = link.links.clone();
+    lines.push(format!("It opens the console once, within {} seconds.", link.seconds));
+    if let Some(fingerprint) = &link.fingerprint {
+        lines.push(format!(
+            "The browser warns, since this host has signed its certificate itself. SHA-256 of the certificate: {fingerprint}"
+        ));
+    }
+    lines.join("\n")
 }
 
 fn me_text(me: &MeView) -> String {

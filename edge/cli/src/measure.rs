@@ -221,7 +221,7 @@ fn converted(failure: Failure) -> CommandError {
     let kind = match failure.code {
         Code::Usage => ErrorKind::Usage,
         Code::NotFound => ErrorKind::NotFound,
-        Code::Refused | Code::Conflict | Code::Denied => ErrorKind::Refused,
+        Code::Refused | Code::Conflict | Code::Denied | Code::Unauthenticated => ErrorKind::Refused,
         Code::Failed | Code::Unreachable => ErrorKind::Failed,
     };
     CommandError { kind, text: failure.error, hint: failure.hint }

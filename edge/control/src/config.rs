@@ -2,11 +2,14 @@
 //!
 //! Relative paths count from the file's folder, sockets from `data_dir`. Must never touch a device: that is the engine's.
 
+mod console;
 mod etcd_section;
 mod member_place;
 
 use crate::limits::UNIX_PATH_MAX;
 use base::units::{EXTENT_SIZE, MIB, format_bytes, parse_bytes};
+pub use console::ConsoleConfig;
+use console::ConsoleSection;
 use engine::{Create, Endpoint, Fabric, GroupSpec, Listen, Notice, SHARDS_MAX, Settings, TlsFiles};
 use etcd_section::EtcdSection;
 use failure::Failure;
@@ -40,6 +43,8 @@ pub struct Config {
     pub nbd: Vec<Listen>,
     /// Where clients of the API connect.
     pub http: Vec<Listen>,
+    /// Where browsers connect.
+    pub console: ConsoleConfig,
     /// Encryption of NBD over TCP.
     pub tls: Option<TlsFiles>,
     /// Most bytes of memory in block buffers.
@@ -109,6 +114,8 @@ struct File {
     data_dir: PathBuf,
     #[serde(default)]
     listen: ListenSection,
+    #[serde(default)]
+    console: ConsoleSection,
     tls: Option<TlsSection>,
     #[serde(default)]
     memory: MemorySection,
@@ -159,6 +166,7 @@ fn one_shard() -> u8 {
 struct ListenSection {
     nbd: Option<Vec<String>>,
     http: Option<Vec<String>>,
+    console: Option<Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -302,6 +310,7 @@ impl Config {
             name: file.name.unwrap_or_else(host_name),
             nbd: listen(file.listen.nbd, &["127.0.0.1:10809", "unix:nbd.sock"])?,
             http: listen(file.listen.http, &["unix:api.sock"])?,
+            console: file.console.read(file.listen.console, folder)?,
             tls: file.tls.map(|tls| TlsFiles {
                 certificate: folder.join(tls.certificate),
                 key: folder.join(tls.key),
@@ -398,6 +407,7 @@ impl Config {
         let mut like = other.clone();
         like.nbd.retain(|one| self.nbd.contains(one));
         like.http.retain(|one| self.http.contains(one));
+        like.console.clone_from(&self.console);
         like.cluster.directory.clone_from(&self.cluster.directory);
         like.cluster.peers = self.cluster.peers;
         like.cluster.member = self.cluster.member;

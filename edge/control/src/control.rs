@@ -6,6 +6,7 @@
 mod care;
 mod clones;
 mod cluster;
+mod console;
 mod devices;
 mod disks;
 mod estimate;

@@ -146,17 +146,23 @@ impl Host {
             }
         };
         let host = Host { control, doors, stop: watch::Sender::new(false), engine, _lock: lock };
-        host.doors.set_router(http::router(Arc::clone(&host.control)));
-        for listen in &config.http {
-            match Bound::at(listen).await {
-                Ok(bound) => host.doors.serve(bound, &host.control.cluster),
-                Err(failure) => {
-                    host.stop().await?;
-                    return Err(failure);
-                }
+        let control = &host.control;
+        host.doors.set_routers(http::router(Arc::clone(control)), http::pages(Arc::clone(control)));
+        match host.open_doors(&config).await {
+            Ok(()) => Ok(host),
+            Err(failure) => {
+                host.stop().await?;
+                Err(failure)
             }
         }
-        Ok(host)
+    }
+
+    /// Serves at all places of the configuration.
+    async fn open_doors(&self, config: &Config) -> Result<(), Failure> {
+        for listen in &config.http {
+            self.doors.serve(Bound::at(listen).await?, &self.control.cluster);
+        }
+        self.control.open_console(config.console.listen.as_deref().unwrap_or_default()).await
     }
 
     /// Serves until it is told to stop, the host leaves its cluster, or the engine ends by itself, which is a failure.

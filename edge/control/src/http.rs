@@ -6,13 +6,16 @@
 
 pub mod access;
 pub mod caller;
+mod console;
 pub mod doors;
+mod files;
 mod handlers;
 pub mod input;
 pub mod metrics;
 mod rights;
 mod routes;
 pub mod serve;
+mod sessions;
 #[cfg(test)]
 pub mod tests;
 mod unchanged;
@@ -41,6 +44,11 @@ pub fn router(control: Arc<Control>) -> Router {
         .layer(middleware::from_fn_with_state(gate, access::admit))
         .layer(middleware::from_fn(only_local_pages))
         .with_state(control)
+}
+
+/// The same for browsers, with the pages.
+pub fn pages(control: Arc<Control>) -> Router {
+    router(Arc::clone(&control)).layer(middleware::from_fn_with_state(control, console::enter))
 }
 
 async fn not_found(uri: Uri) -> Failure {

@@ -5,6 +5,7 @@
 
 mod addresses;
 mod asked;
+mod browsers;
 mod cluster;
 pub mod config;
 mod control;
@@ -23,6 +24,7 @@ mod managed;
 pub mod offline;
 mod sampler;
 mod security;
+mod sessions;
 mod system;
 pub mod watcher;
 mod words;

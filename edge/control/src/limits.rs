@@ -149,6 +149,20 @@ pub const API_STRANGERS_MAX: usize = 32;
 pub const API_GREETING_WAIT: Duration = Duration::from_secs(5);
 /// How long a connection of somebody without a certificate lasts: long enough to redeem a join token.
 pub const API_STRANGER_WAIT: Duration = Duration::from_secs(30);
+/// How long a link to the console is good.
+pub const SESSION_CODE_WAIT: Duration = Duration::from_secs(60);
+/// Links that wait to be opened at once; another is refused.
+pub const SESSION_CODES_MAX: usize = 64;
+/// How long a session of the console lasts while nobody uses it.
+pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(3600);
+/// How long a session of the console lasts at most.
+pub const SESSION_LIFETIME: Duration = Duration::from_secs(12 * 3600);
+/// Sessions of the console at once on a host; for another one, the one that was idle longest ends.
+pub const SESSIONS_MAX: usize = 1024;
+/// Where the console is served, at loopback, if the configuration does not say; if that is taken, at any port.
+pub const CONSOLE_PORT: u16 = 8443;
+/// How long before its end a host replaces a certificate that it signed itself for browsers.
+pub const CONSOLE_CERTIFICATE_LEFT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often a host looks whether it needs another certificate.
 pub const RENEWAL_PERIOD: Duration = Duration::from_secs(5);
 /// Join tokens that are good at once; another is refused.

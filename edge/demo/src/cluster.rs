@@ -193,12 +193,12 @@ impl Demo {
             self.names.join(", ")
         ));
         if options.bare {
-            self.reach();
+            self.reach(options.exit).await?;
             return Ok(());
         }
         let report = self.kill_one_under_load(options.seconds).await?;
         self.tell(&report);
-        self.reach();
+        self.reach(options.exit).await?;
         if self.is_json {
             println!("{:#}", json!({ "folder": self.folder, "hosts": self.names, "report": report }));
         }
@@ -327,7 +327,7 @@ impl Demo {
         ));
     }
 
-    fn reach(&self) {
+    async fn reach(&self, exit: bool) -> Result<(), Failure> {
         let program =
             std::env::current_exe().map_or_else(|_| "drystone".to_owned(), |path| path.display().to_string());
         let api = self.client(&self.names[0]);
@@ -336,5 +336,9 @@ impl Demo {
             self.names[self.names.len() - 1],
             self.folder.display()
         ));
+        if !exit {
+            self.say(&crate::console::text(&api, &program).await?);
+        }
+        Ok(())
     }
 }

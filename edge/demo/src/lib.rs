@@ -4,6 +4,7 @@
 //! there. Must never touch anything outside its directory.
 
 mod cluster;
+mod console;
 mod files;
 mod hosts;
 mod load;
@@ -124,7 +125,7 @@ async fn show(host: &Host, folder: &Path, options: &DemoOptions, json: bool) -> 
     demo.say(&load::table(&result, &histograms))?;
     demo.say("\nWhat the disk saw, always recorded for every disk:\n")?;
     demo.say(&histograms_text(&histograms))?;
-    demo.closing(&files, &load, options.exit)?;
+    demo.closing(&files, &load, options.exit).await?;
     if json {
         let report = json!({ "folder": folder, "files": files, "load": result, "histograms": histograms });
         println!("{report:#}");
@@ -187,7 +188,7 @@ impl Demo<'_> {
         imported
     }
 
-    fn closing(&mut self, files: &DiskView, load: &DiskView, exit: bool) -> Result<(), Failure> {
+    async fn closing(&mut self, files: &DiskView, load: &DiskView, exit: bool) -> Result<(), Failure> {
         let program =
             std::env::current_exe().map_or_else(|_| "drystone".to_owned(), |path| path.display().to_string());
         if exit {
@@ -203,7 +204,9 @@ impl Demo<'_> {
             load.addresses.join("\n  "),
             unix_address(files)?,
         );
+        let console = console::text(api, &program).await?;
         self.say(&text)?;
+        self.say(&console)?;
         self.say("\nServing until Ctrl-C.")
     }
 }

@@ -29,11 +29,13 @@ pub enum Code {
     Unreachable,
     /// Who asks is not known, or may not do this.
     Denied,
+    /// A page of the console asks without a session, or with one that has ended.
+    Unauthenticated,
 }
 
 impl Code {
     /// All codes, for tests that go through them.
-    pub const ALL: [Code; 7] = [
+    pub const ALL: [Code; 8] = [
         Code::Failed,
         Code::Usage,
         Code::Refused,
@@ -41,6 +43,7 @@ impl Code {
         Code::Conflict,
         Code::Unreachable,
         Code::Denied,
+        Code::Unauthenticated,
     ];
 
     /// The exit code of the command line.
@@ -53,6 +56,7 @@ impl Code {
             Code::Conflict => 5,
             Code::Unreachable => 6,
             Code::Denied => 7,
+            Code::Unauthenticated => 8,
         }
     }
 
@@ -66,6 +70,7 @@ impl Code {
             Code::Conflict => 409,
             Code::Unreachable => 503,
             Code::Denied => 403,
+            Code::Unauthenticated => 401,
         }
     }
 }
@@ -153,7 +158,7 @@ impl IntoResponse for Failure {
 mod tests {
     use super::*;
 
-    /// The guide named six of the seven.
+    /// The guide names all of them: it once lacked one.
     #[test]
     fn the_guide_names_every_exit_code() {
         let guide = include_str!("../../../docs/guide/getting-started.md");

@@ -242,7 +242,7 @@ impl Authority {
     }
 }
 
-fn not_made(error: &rcgen::Error) -> AuthorityError {
+pub(crate) fn not_made(error: &rcgen::Error) -> AuthorityError {
     AuthorityError::NotMade(error.to_string())
 }
 

@@ -9,6 +9,7 @@
 mod address;
 mod anchors;
 mod authority;
+mod browser;
 mod certificate;
 mod fingerprint;
 mod identity;
@@ -32,6 +33,7 @@ mod tests;
 pub use address::{Address, AddressError, Endpoint};
 pub use anchors::{Anchors, AnchorsError};
 pub use authority::{Authority, AuthorityError, Grant};
+pub use browser::{ShownToBrowsers, browser_config, read_foreign, self_signed};
 pub use certificate::{Certificate, CertificateError, Subject};
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use identity::{Identity, IdentityError};

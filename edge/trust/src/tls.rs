@@ -49,7 +49,7 @@ pub enum TlsError {
     Rejected(String),
 }
 
-fn provider() -> Arc<CryptoProvider> {
+pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 

@@ -19,4 +19,36 @@ pub struct MeView {
     pub rights: Vec<RightWord>,
     /// The host that answers.
     pub host: String,
+    /// Of a page of the console: the session that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<MySession>,
+}
+
+/// A session of the console, as its page sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MySession {
+    /// When it ends, in seconds since 1970.
+    pub ends: u64,
+    /// After so many seconds without a request it ends before that.
+    pub idle_seconds: u64,
+}
+
+/// A link that opens the console, once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionLink {
+    /// The link; where the host serves the console at several addresses, one for each, with the same code.
+    pub links: Vec<String>,
+    /// Seconds until it is good no more.
+    pub seconds: u64,
+    /// SHA-256 of the certificate that the browser is shown, if no authority has signed it: for whoever wants to compare it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+}
+
+/// What a browser logs in with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogIn {
+    /// The code of a link.
+    pub code: String,
 }

@@ -3,12 +3,14 @@
 use super::Control;
 use super::health::watch_health;
 use super::overdue::watch_overdue;
+use crate::browsers::Browsers;
 use crate::cluster::Cluster;
 use crate::config::{Config, paths_of};
 use crate::directory::{GroupEntry, HostStore};
 use crate::events::Kind;
 use crate::http::doors::Doors;
 use crate::sampler::Sampler;
+use crate::sessions::Sessions;
 use crate::system::blocking;
 use base::GroupId;
 use engine::{Command, Create, EngineHandle, GroupSpec, Notice};
@@ -33,6 +35,8 @@ impl Control {
         let control = Arc::new(Control {
             engine,
             doors,
+            browsers: Arc::new(Browsers::new(Arc::clone(&cluster), &cluster.config())),
+            sessions: Sessions::default(),
             store,
             cluster,
             events,

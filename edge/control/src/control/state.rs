@@ -1,10 +1,13 @@
 //! What answers API requests.
 
+use crate::browsers::Browsers;
 use crate::cluster::{BeforeLock, Cluster};
 use crate::directory::HostStore;
 use crate::events::EventLog;
+use crate::http::caller::Caller;
 use crate::http::doors::Doors;
 use crate::sampler::Sampler;
+use crate::sessions::Sessions;
 use ::cluster::Snapshot;
 use base::DiskId;
 use engine::EngineHandle;
@@ -18,6 +21,10 @@ pub struct Control {
     pub(super) engine: EngineHandle,
     /// Where the API is served.
     pub(super) doors: Arc<Doors>,
+    /// What browsers are shown there.
+    pub(super) browsers: Arc<Browsers>,
+    /// Who is logged in.
+    pub sessions: Sessions<Caller>,
     /// What this host keeps for itself.
     pub(super) store: HostStore,
     /// The cluster: of one, where this host stands alone.

@@ -164,6 +164,7 @@ fn settings_of(config: &Config) -> Value {
         data_dir,
         nbd,
         http,
+        console,
         tls,
         buffer_bytes,
         table_bytes,
@@ -203,6 +204,11 @@ fn settings_of(config: &Config) -> Value {
         "data_dir": data_dir,
         "nbd": nbd.iter().map(listen_text).collect::<Vec<_>>(),
         "http": http.iter().map(listen_text).collect::<Vec<_>>(),
+        "console": json!({
+            "listen": console.listen,
+            "certificate": console.certificate.as_ref().map(|(certificate, _)| certificate),
+            "key": console.certificate.as_ref().map(|(_, key)| key),
+        }),
         "tls": tls.as_ref().map(|tls| json!({
             "certificate": tls.certificate,
             "key": tls.key,

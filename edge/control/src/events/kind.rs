@@ -97,6 +97,8 @@ pub enum Kind {
     EstimateEnded,
     /// Tokens or certificates were given, or count no more.
     CertificatesChanged,
+    /// Somebody has logged in to the console.
+    SessionBegun,
     /// The shared directory does not answer.
     DirectoryAway,
     /// It answers again.
@@ -117,7 +119,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 54] = [
+    pub const ALL: [Kind; 55] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -164,6 +166,7 @@ impl Kind {
         Kind::EstimateBegan,
         Kind::EstimateEnded,
         Kind::CertificatesChanged,
+        Kind::SessionBegun,
         Kind::DirectoryAway,
         Kind::DirectoryBack,
         Kind::DirectoryMembers,
@@ -223,6 +226,7 @@ impl Kind {
             Kind::EstimateBegan => "estimate.began",
             Kind::EstimateEnded => "estimate.ended",
             Kind::CertificatesChanged => "certificates.changed",
+            Kind::SessionBegun => "session.begun",
             Kind::DirectoryAway => "directory.away",
             Kind::DirectoryBack => "directory.back",
             Kind::DirectoryMembers => "directory.members",

@@ -6,8 +6,9 @@ use super::rights::{Need, Rights};
 use crate::asked::{WHO, asked_by};
 use crate::control::Control;
 use crate::events::Kind;
+use crate::limits::SESSION_IDLE_MAX;
 use crate::words::{right_word, role_word};
-use api::types::{CallerWord, MeView};
+use api::types::{CallerWord, MeView, MySession};
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -69,8 +70,12 @@ pub async fn admit(
 pub fn who_asks(control: &Control, caller: &Caller) -> MeView {
     let may = |action: &Action| check(control, caller, Need::Right(*action)).is_ok();
     let rights = trust::RIGHTS.iter().map(|right| right.action).filter(may).map(right_word);
-    let (kind, name, role) = match caller {
-        Caller::Local | Caller::Nobody => (CallerWord::Local, None, None),
+    let session = match caller {
+        Caller::Page(page) => page.session.as_deref(),
+        Caller::Local | Caller::Nobody | Caller::Known { .. } => None,
+    };
+    let (kind, name, role) = match session.map_or(caller, |session| &session.holder) {
+        Caller::Local | Caller::Nobody | Caller::Page(_) => (CallerWord::Local, None, None),
         Caller::Known { identity: Identity::Host { name, .. }, .. } => {
             (CallerWord::Host, Some(name.to_string()), None)
         }
@@ -78,8 +83,13 @@ pub fn who_asks(control: &Control, caller: &Caller) -> MeView {
             (CallerWord::Person, Some(name.to_string()), Some(role_word(*role)))
         }
     };
-    MeView { kind, name, role, rights: rights.collect(), host: control.config().name.clone() }
+    let session =
+        session.map(|session| MySession { ends: session.ends(), idle_seconds: SESSION_IDLE_MAX.as_secs() });
+    MeView { kind, name, role, rights: rights.collect(), host: control.config().name.clone(), session }
 }
+
+/// What programs are told that want a session, or to end one.
+pub const NOT_A_BROWSER: &str = "a program may not log in or out: browsers do, at the address of the console";
 
 /// Whether somebody may have what a request needs.
 ///
@@ -88,6 +98,25 @@ pub fn who_asks(control: &Control, caller: &Caller) -> MeView {
 pub fn check(control: &Control, caller: &Caller, need: Need) -> Result<(), Failure> {
     let denied = |text: String| Failure::new(Code::Denied, text);
     match (caller, need) {
+        (Caller::Page(_), Need::Login) => Ok(()),
+        (_, Need::Login) => Err(denied(NOT_A_BROWSER.to_owned()).hint("`drystone console` prints a link")),
+        (Caller::Page(_), Need::Token) => {
+            Err(denied("a join token is redeemed at the address of the API".to_owned()))
+        }
+        (Caller::Page(page), Need::Right(_)) => {
+            let without = |why: String| {
+                Failure::new(Code::Unauthenticated, why).hint("open the link that `drystone console` prints")
+            };
+            let Some(session) = &page.session else {
+                return Err(without("there is no session, or it has ended".to_owned()));
+            };
+            match &session.holder {
+                Caller::Known { identity, issued_ns, .. } if control.is_revoked(identity, *issued_ns) => {
+                    Err(without(format!("the certificate of {identity} is revoked, and the session with it")))
+                }
+                holder => check(control, holder, need),
+            }
+        }
         (Caller::Local, _) | (_, Need::Token) => Ok(()),
         (Caller::Nobody, Need::Right(_)) => Err(denied(
             "a certificate of this cluster is required".to_owned(),
@@ -95,7 +124,7 @@ pub fn check(control: &Control, caller: &Caller, need: Need) -> Result<(), Failu
         .hint(
             "have an admin make a token for you (`drystone person token NAME`), then `drystone login TOKEN`",
         )),
-        (Caller::Known { identity, issued_ns }, Need::Right(action)) => {
+        (Caller::Known { identity, issued_ns, .. }, Need::Right(action)) => {
             if control.is_revoked(identity, *issued_ns) {
                 return Err(denied(format!("the certificate of {identity} is revoked"))
                     .hint("ask an admin for a new token"));

@@ -1,15 +1,17 @@
 //! The places where the API is served: bound first, served once everything is ready, and more of them while the host runs.
 
-use super::serve::Greeter;
+use super::serve::{Greeter, Side};
 use crate::addresses::listen_text;
+use crate::browsers::Browsers;
 use crate::cluster::Cluster;
 use crate::http::caller::Caller;
-use crate::limits::STOP_WAIT;
+use crate::limits::{CONSOLE_PORT, STOP_WAIT};
 use axum::Router;
 use axum::extract::connect_info::IntoMakeServiceWithConnectInfo;
 use engine::Listen;
 use failure::Failure;
 use std::fs::Permissions;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,6 +41,10 @@ pub struct Doors {
 struct Open {
     /// What is served; nothing before the start is done, and after the end.
     router: Option<Router>,
+    /// The same for browsers.
+    pages: Option<Router>,
+    /// Where browsers connect.
+    console: Vec<SocketAddr>,
     servers: Vec<JoinHandle<()>>,
     sockets: Vec<PathBuf>,
 }
@@ -64,9 +70,10 @@ impl Doors {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is served from now on.
-    pub fn set_router(&self, router: Router) {
-        self.open().router = Some(router);
+    /// What is served from now on, to programs and to browsers.
+    pub fn set_routers(&self, router: Router, pages: Router) {
+        let mut open = self.open();
+        (open.router, open.pages) = (Some(router), Some(pages));
     }
 
     /// Serves at a place. While the host ends, nothing is.
@@ -76,7 +83,7 @@ impl Doors {
         let service = router.into_make_service_with_connect_info::<Caller>();
         let task = match bound.socket {
             Socket::Tcp(listener) => {
-                self.spawn(bound.what, Greeter::new(listener, Arc::clone(cluster)), service)
+                self.spawn(bound.what, Greeter::new(listener, Side::Programs(Arc::clone(cluster))), service)
             }
             Socket::Unix(listener, path) => {
                 open.sockets.push(path);
@@ -84,6 +91,42 @@ impl Doors {
             }
         };
         open.servers.push(task);
+    }
+
+    /// Serves browsers at an address.
+    ///
+    /// # Errors
+    /// When it cannot be bound.
+    pub async fn serve_browsers(&self, address: SocketAddr, browsers: &Arc<Browsers>) -> std::io::Result<()> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let mut open = self.open();
+        let Some(pages) = open.pages.clone() else { return Ok(()) };
+        let service = pages.into_make_service_with_connect_info::<Caller>();
+        let side = Side::Browsers(Arc::clone(browsers), address.port());
+        let task = self.spawn(address.to_string(), Greeter::new(listener, side), service);
+        open.servers.push(task);
+        open.console.push(address);
+        Ok(())
+    }
+
+    /// Serves browsers at loopback: at the usual port, or, where another program has that, at a free one.
+    ///
+    /// # Errors
+    /// When neither can be bound.
+    pub async fn serve_browsers_here(&self, browsers: &Arc<Browsers>) -> std::io::Result<()> {
+        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        match self.serve_browsers(at(CONSOLE_PORT), browsers).await {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+                self.serve_browsers(at(0), browsers).await
+            }
+            done => done,
+        }
+    }
+
+    /// Where browsers connect.
+    pub fn console(&self) -> Vec<SocketAddr> {
+        self.open().console.clone()
     }
 
     fn spawn<L>(
@@ -115,7 +158,7 @@ impl Doors {
         self.stop.send_replace(true);
         let servers = {
             let mut open = self.open();
-            open.router = None;
+            (open.router, open.pages) = (None, None);
             std::mem::take(&mut open.servers)
         };
         for mut server in servers {

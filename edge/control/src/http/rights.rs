@@ -9,6 +9,8 @@ use trust::Action::{self, ChangeCluster, See};
 pub enum Need {
     /// A join token, which the request carries itself.
     Token,
+    /// A code of a link or a password, which the request carries itself: for browsers alone.
+    Login,
     /// A right.
     Right(Action),
 }

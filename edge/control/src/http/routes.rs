@@ -4,7 +4,7 @@
 //! handler's own path stands beside it for the OpenAPI document, and both must agree.
 
 use super::rights::{Need, Rights};
-use super::{handlers, metrics};
+use super::{handlers, metrics, sessions};
 use crate::control::Control;
 use axum::Json;
 use axum::routing::{MethodRouter, get};
@@ -162,6 +162,9 @@ fn general() -> Vec<Route> {
         right("POST /api/v1/disks/{name}/import/end", ChangeDisk, routes!(handlers::end_import)),
         right("GET /api/v1/disks/{name}/histograms", See, routes!(handlers::histograms)),
         right("GET /api/v1/me", See, routes!(handlers::me)),
+        right("POST /api/v1/sessions", See, routes!(sessions::make_link)),
+        documented("POST /api/v1/session", Need::Login, routes!(sessions::log_in)),
+        right("DELETE /api/v1/session", See, routes!(sessions::log_out)),
         right("POST /api/v1/policies/explain", See, routes!(handlers::explain_policy)),
         right("GET /api/v1/policies", See, routes!(handlers::policies)),
         right("POST /api/v1/policies", ChangeDisk, routes!(handlers::create_policy)),
@@ -232,15 +235,17 @@ mod tests {
     fn who_only_sees_changes_nothing() {
         for Route { method, path, need, .. } in table() {
             // What is asked for with a body, and changes nothing.
-            let is_read = method == "GET" || ["/api/v1/what-if", "/api/v1/policies/explain"].contains(&path);
+            let changes_nothing =
+                ["/api/v1/what-if", "/api/v1/policies/explain", "/api/v1/sessions", "/api/v1/session"];
+            let is_read = method == "GET" || changes_nothing.contains(&path);
             assert!(is_read || need != Need::Right(See), "{method} {path}");
-            let is_for_all = [Need::Right(See), Need::Right(Operate)].contains(&need);
+            let is_for_all = [Need::Right(See), Need::Right(Operate), Need::Login].contains(&need);
             assert!(!is_read || is_for_all, "{method} {path}");
         }
-        let open = table().into_iter().filter(|route| route.need == Need::Token).map(|route| route.path);
+        let open = table().into_iter().filter(|route| !matches!(route.need, Need::Right(_)));
         assert_eq!(
-            open.collect::<Vec<_>>(),
-            ["/api/v1/join"],
+            open.map(|route| (route.need, route.path)).collect::<Vec<_>>(),
+            [(Need::Login, "/api/v1/session"), (Need::Token, "/api/v1/join")],
             "without a certificate there is no other way in"
         );
     }

@@ -3,18 +3,21 @@
 //! With TLS a handshake of one client never keeps another waiting, and who does not get through it costs little: a bounded
 //! number of connections, each for a bounded time. Must never hand a connection on without saying whose it is.
 
+use crate::browsers::Browsers;
 use crate::cluster::Cluster;
-use crate::http::caller::Caller;
+use crate::http::caller::{Caller, Page};
 use crate::limits::{
     API_CONNECTIONS_MAX, API_GREETING_WAIT, API_GREETINGS_MAX, API_STRANGER_WAIT, API_STRANGERS_MAX,
 };
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use engine::Complaints;
+use failure::Failure;
 use std::future::Future;
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -29,11 +32,38 @@ pub struct Greeter {
     accepting: tokio::task::JoinHandle<()>,
 }
 
+/// For whom a place is.
+#[derive(Clone)]
+pub enum Side {
+    /// Programs, hosts and people with certificates.
+    Programs(Arc<Cluster>),
+    /// Browsers, and the port where they come in.
+    Browsers(Arc<Browsers>, u16),
+}
+
+impl Side {
+    /// Encryption of the next connection; nothing while the host has no certificate.
+    fn acceptor(&self) -> Result<Option<TlsAcceptor>, Failure> {
+        let config = match self {
+            Side::Programs(cluster) => cluster.certified().map(|security| security.api_tls()).transpose()?,
+            Side::Browsers(browsers, _) => Some(browsers.tls()?),
+        };
+        Ok(config.map(TlsAcceptor::from))
+    }
+
+    fn what(&self) -> &'static str {
+        match self {
+            Side::Programs(_) => "a client of the API",
+            Side::Browsers(..) => "a browser",
+        }
+    }
+}
+
 impl Greeter {
-    /// Accepts connections of `listener` to the host of a cluster.
-    pub fn new(listener: TcpListener, cluster: Arc<Cluster>) -> Greeter {
+    /// Accepts connections of `listener`.
+    pub fn new(listener: TcpListener, side: Side) -> Greeter {
         let (sender, ready) = mpsc::channel(1);
-        Greeter { ready, accepting: tokio::spawn(accept(listener, cluster, sender)) }
+        Greeter { ready, accepting: tokio::spawn(accept(listener, side, sender)) }
     }
 }
 
@@ -50,7 +80,7 @@ struct Places {
     known: Arc<Semaphore>,
 }
 
-async fn accept(mut listener: TcpListener, cluster: Arc<Cluster>, ready: mpsc::Sender<(Held, Caller)>) {
+async fn accept(mut listener: TcpListener, side: Side, ready: mpsc::Sender<(Held, Caller)>) {
     let room = |count| Arc::new(Semaphore::new(count));
     let places = Arc::new(Places {
         greetings: room(API_GREETINGS_MAX),
@@ -60,66 +90,81 @@ async fn accept(mut listener: TcpListener, cluster: Arc<Cluster>, ready: mpsc::S
     let complaints = Arc::new(Mutex::new(Complaints::default()));
     loop {
         let (stream, from) = Listener::accept(&mut listener).await;
-        let acceptor = match cluster.certified().map(|security| security.api_tls()).transpose() {
-            Ok(config) => config.map(TlsAcceptor::from),
+        let acceptor = match side.acceptor() {
+            Ok(acceptor) => acceptor,
             Err(failure) => {
-                complain(&complaints, from.ip(), &failure.error);
+                complain(&complaints, &side, from.ip(), &failure.error);
                 continue;
             }
         };
         let Some(acceptor) = acceptor else {
-            let Ok(place) = Arc::clone(&places.known).try_acquire_owned() else {
-                complain(&complaints, from.ip(), TOO_MANY);
-                continue;
-            };
-            drop(ready.send((Held::plain(stream, Arc::clone(&cluster), place), Caller::Local)).await);
+            if let Side::Programs(cluster) = &side {
+                let Ok(place) = Arc::clone(&places.known).try_acquire_owned() else {
+                    complain(&complaints, &side, from.ip(), TOO_MANY);
+                    continue;
+                };
+                drop(ready.send((Held::plain(stream, Arc::clone(cluster), place), Caller::Local)).await);
+            }
             continue;
         };
         let Ok(greeting) = Arc::clone(&places.greetings).try_acquire_owned() else {
-            complain(&complaints, from.ip(), "too many connections are in their handshake");
+            complain(&complaints, &side, from.ip(), "too many connections are in their handshake");
             continue;
         };
         let (ready, complaints) = (ready.clone(), Arc::clone(&complaints));
-        let places = Arc::clone(&places);
+        let (places, side) = (Arc::clone(&places), side.clone());
         tokio::spawn(async move {
-            let greeted = greet(stream, &acceptor, &places).await;
+            let greeted = greet(stream, &acceptor, &places, &side).await;
             drop(greeting);
             match greeted {
                 Ok(greeted) => drop(ready.send(greeted).await),
-                Err(why) => complain(&complaints, from.ip(), &why),
+                Err(why) => complain(&complaints, &side, from.ip(), &why),
             }
         });
     }
 }
 
 /// The handshake; why somebody is not let in.
-async fn greet(stream: TcpStream, acceptor: &TlsAcceptor, places: &Places) -> Result<(Held, Caller), String> {
+async fn greet(
+    stream: TcpStream,
+    acceptor: &TlsAcceptor,
+    places: &Places,
+    side: &Side,
+) -> Result<(Held, Caller), String> {
     let greeted = tokio::time::timeout(API_GREETING_WAIT, acceptor.accept(stream)).await;
     let stream = greeted.map_err(|_| "it does not finish the handshake".to_owned())?;
     let stream = stream.map_err(|error| match api::client::refusal_in(&error) {
         Some(refusal) => refusal.to_string(),
         None => "it does not speak TLS".to_owned(),
     })?;
-    let shown = stream.get_ref().1.peer_certificates();
-    let caller = match shown.and_then(|shown| shown.first()) {
-        None => Caller::Nobody,
-        Some(first) => {
+    let shown = stream.get_ref().1.peer_certificates().and_then(|shown| shown.first());
+    let caller = match (side, shown) {
+        (Side::Browsers(_, port), _) => {
+            Caller::Page(Page { port: *port, session: None, is_known: Arc::default() })
+        }
+        (Side::Programs(_), None) => Caller::Nobody,
+        (Side::Programs(_), Some(first)) => {
             let certificate = trust::Certificate::read(first).map_err(|error| error.to_string())?;
             let identity = certificate.identity().cloned().ok_or("its certificate names nobody")?;
-            Caller::Known { identity, issued_ns: certificate.issued_ns() }
+            Caller::Known { identity, issued_ns: certificate.issued_ns(), ends: certificate.not_after }
         }
     };
     let room = if caller == Caller::Nobody { &places.strangers } else { &places.known };
     let place = Arc::clone(room).try_acquire_owned().map_err(|_| TOO_MANY.to_owned())?;
-    let until: Option<End> = match caller {
-        Caller::Nobody => Some(Box::pin(tokio::time::sleep(API_STRANGER_WAIT))),
-        Caller::Local | Caller::Known { .. } => None,
+    let (until, is_known) = match &caller {
+        Caller::Nobody => (Some(wait()), Arc::default()),
+        Caller::Page(page) => (Some(wait()), Arc::clone(&page.is_known)),
+        Caller::Local | Caller::Known { .. } => (None, Arc::default()),
     };
-    Ok((Held { stream: Box::new(stream), until, _place: place }, caller))
+    Ok((Held { stream: Box::new(stream), until, is_known, _place: place }, caller))
 }
 
-fn complain(complaints: &Mutex<Complaints>, from: IpAddr, why: &str) {
-    let text = format!("a client of the API at {from} is refused: {why}");
+fn wait() -> End {
+    Box::pin(tokio::time::sleep(API_STRANGER_WAIT))
+}
+
+fn complain(complaints: &Mutex<Complaints>, side: &Side, from: IpAddr, why: &str) {
+    let text = format!("{} at {from} is refused: {why}", side.what());
     complaints.lock().unwrap_or_else(PoisonError::into_inner).complain(text);
 }
 
@@ -137,6 +182,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 pub struct Held {
     stream: Box<dyn Stream>,
     until: Option<End>,
+    /// Whether it is known by now who it is, so that the connection stays.
+    is_known: Arc<AtomicBool>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -148,7 +195,12 @@ impl Held {
             cluster.has_certificate().await;
             tokio::time::sleep(API_STRANGER_WAIT).await;
         };
-        Held { stream: Box::new(stream), until: Some(Box::pin(until)), _place: place }
+        Held {
+            stream: Box::new(stream),
+            until: Some(Box::pin(until)),
+            is_known: Arc::default(),
+            _place: place,
+        }
     }
 }
 
@@ -161,7 +213,10 @@ impl AsyncRead for Held {
         if let Some(until) = &mut self.until
             && until.as_mut().poll(context).is_ready()
         {
-            return Poll::Ready(Ok(()));
+            if !self.is_known.load(Ordering::Relaxed) {
+                return Poll::Ready(Ok(()));
+            }
+            self.until = None;
         }
         Pin::new(&mut self.stream).poll_read(context, buffer)
     }

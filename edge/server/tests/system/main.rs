@@ -13,6 +13,7 @@ mod clients;
 mod clones;
 mod cluster;
 mod compression;
+mod console;
 mod crash;
 mod crash_snapshots;
 mod damage;

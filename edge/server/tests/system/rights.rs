@@ -18,6 +18,8 @@ const WHO: [&str; 5] = ["nobody", "viewer", "operator", "admin", "a host"];
 const REST: &str = "every `GET` but those below";
 /// No request takes this: what is let in is refused for it, and nothing is changed.
 const NONSENSE: &str = "{\"nobody asked for this\": 1}";
+/// What a browser says of a request of our own pages.
+const OWN_PAGE: &str = "sec-fetch-site: same-origin";
 /// What is asked instead where a field makes the difference.
 const WITH_ALLOWED: &str = "{\"allowed\": {\"people\": [\"none\"]}}";
 
@@ -96,6 +98,11 @@ struct Asker {
 }
 
 impl Asker {
+    /// A browser: it shows no certificate.
+    fn page() -> Asker {
+        Asker { name: "a page", identity: None, certificates: PathBuf::new() }
+    }
+
     /// Whether a request is let in, whatever becomes of it.
     fn is_let_in(&self, three: &Three, request: &str) -> bool {
         match request {
@@ -125,15 +132,33 @@ impl Asker {
     }
 
     fn is_answered(&self, three: &Three, request: &str) -> bool {
+        let url = format!("https://127.0.0.1:{}", three.ports[1]);
+        let (status, body) = self.ask(&url, &[], request);
+        match status.as_str() {
+            "403" => {
+                let is_denied =
+                    body.contains("a certificate of this cluster is required") || body.contains(" may not ");
+                assert!(is_denied, "{request}, by {}: {body}", self.name);
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// Asks at an address with these headers: the status, and the body.
+    fn ask(&self, address: &str, headers: &[&str], request: &str) -> (String, String) {
         let mut words = request.split(' ');
         let (method, path) = (words.next().expect("a method"), words.next().expect("a path"));
         let path = path.split('/').map(|part| if part.starts_with('{') { "none" } else { part });
         let path = path.collect::<Vec<_>>().join("/");
-        let url = format!("https://127.0.0.1:{}/api/v1{path}", three.ports[1]);
+        let url = format!("{address}/api/v1{path}");
         let mut curl = command("curl");
         curl.args(["-sk", "--max-time", "30", "-X", method, "-w", "\n%{http_code}", &url]);
         if let Some(folder) = &self.identity {
             curl.arg("--cert").arg(folder.join("certificate.pem")).arg("--key").arg(folder.join("key.pem"));
+        }
+        for header in headers {
+            curl.args(["-H", header]);
         }
         if !["GET", "DELETE"].contains(&method) {
             let body = match words.next() {
@@ -144,21 +169,33 @@ impl Asker {
             curl.args(["-H", "content-type: application/json", "-d", body]);
         }
         let done = output(&mut curl);
-        assert!(done.status.success(), "{request}: {}", said(&done));
+        assert!(done.status.success(), "{request}: curl ends with {:?}: {}", done.status.code(), said(&done));
         let answer = said(&done);
         let (body, status) = answer.rsplit_once('\n').expect("the status follows the body");
         for wrong in ["there is nothing at", "does not take this method"] {
             assert!(!body.contains(wrong), "{request}: {body}");
         }
-        match status {
-            "403" => {
-                let is_denied =
-                    body.contains("a certificate of this cluster is required") || body.contains(" may not ");
-                assert!(is_denied, "{request}, by {}: {body}", self.name);
-                false
-            }
-            _ => true,
-        }
+        (status.to_owned(), body.to_owned())
+    }
+
+    /// Opens the console of the second host, and gives its address with the headers of a page that has a session.
+    fn open_console(&self, three: &Three) -> (String, Vec<String>) {
+        let identity = self.identity.as_deref().expect("who has a certificate gets a link");
+        let made = remote(three.ports[1], identity, &["--json", "console"]);
+        let link: Value = serde_json::from_str(&said(&made)).expect("a link");
+        let (address, code) =
+            link["links"][0].as_str().and_then(|link| link.split_once("/in#")).expect("a link");
+        let mut curl = command("curl");
+        curl.args(["-sk", "-i", "-H", OWN_PAGE, "-H", "content-type: application/json"]);
+        let done = output(curl.args([
+            "-d",
+            &format!("{{\"code\": {code:?}}}"),
+            &format!("{address}/api/v1/session"),
+        ]));
+        let answer = said(&done);
+        let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).expect("a cookie");
+        let cookie = cookie.split(';').next().expect("its value");
+        (address.to_owned(), vec![OWN_PAGE.to_owned(), format!("cookie: {cookie}")])
     }
 }
 
@@ -176,6 +213,55 @@ fn copied(identity: &Path, folder: PathBuf) -> PathBuf {
         std::os::unix::fs::symlink(name, folder.join(link)).expect("room for a link");
     }
     folder
+}
+
+/// The same requests by pages of the console, with a session and without one.
+fn pages_may_what_their_people_may(three: &Three, askers: &[Asker], table: &[Line], operations: &[String]) {
+    let named: BTreeSet<&str> = table.iter().flat_map(|line| &line.requests).map(String::as_str).collect();
+    let json = "content-type: application/json";
+    for (column, asker) in
+        askers.iter().enumerate().filter(|(_, asker)| asker.name != "a host" && asker.name != "nobody")
+    {
+        let (address, session) = asker.open_console(three);
+        let headers: Vec<&str> = session.iter().map(String::as_str).chain([json]).collect();
+        for line in table {
+            let is_rest =
+                |one: &&String| line.has_rest && one.starts_with("GET ") && !named.contains(one.as_str());
+            let rest = operations.iter().filter(is_rest);
+            let requests =
+                line.requests.iter().chain(rest).filter(|one| !["NBD", "peers"].contains(&one.as_str()));
+            for request in requests {
+                let may = match request.as_str() {
+                    // To log in anew is for everybody; who logs out is out, and the rest could not be asked.
+                    "POST /session" => true,
+                    "DELETE /session" => continue,
+                    "POST /sessions" | "POST /join" => false,
+                    _ => line.may[column],
+                };
+                let (status, body) = Asker::page().ask(&address, &headers, request);
+                assert_eq!(status != "403", may, "{request}, by a page of {}: {body}", asker.name);
+                // Those without a session are the same whoever asks otherwise.
+                if asker.name != "viewer" {
+                    continue;
+                }
+                let (status, body) = Asker::page().ask(&address, &[OWN_PAGE, json], request);
+                let expected = match request.as_str() {
+                    "POST /session" => "400",
+                    "POST /join" => "403",
+                    _ => "401",
+                };
+                assert_eq!(status, expected, "{request}, by a page without a session: {body}");
+                let (status, body) = Asker::page().ask(&address, &headers[1..], request);
+                assert_eq!(status, "403", "{request}, by a page that does not say whose it is: {body}");
+            }
+        }
+        // The cookie is nothing where certificates are asked for.
+        let api = format!("https://127.0.0.1:{}", three.ports[1]);
+        assert_eq!(Asker::page().ask(&api, &headers, "GET /me").0, "403");
+        let (status, _) = Asker::page().ask(&address, &headers, "DELETE /session");
+        assert_eq!(status, "204");
+        assert_eq!(Asker::page().ask(&address, &headers, "GET /me").0, "401");
+    }
 }
 
 #[test]
@@ -226,6 +312,7 @@ fn everybody_may_do_what_the_table_of_the_guide_says_and_nothing_else() {
         }
     }
     assert!(asked >= WHO.len() * (operations.len() + 2), "{asked} were asked");
+    pages_may_what_their_people_may(&three, &askers, &table, &operations);
     // All is as before: what was let in was refused for other reasons.
     let disks: Value = three.sites[1].json(&["disk", "list"]);
     assert_eq!(disks.as_array().map(Vec::len), Some(1), "{disks}");
