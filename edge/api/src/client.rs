@@ -3,12 +3,13 @@
 //!
 //! Has no rights of its own. Must never wait for ever: a host that accepts and does not answer is told as such.
 
-use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT};
+use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT, EVENTS_SILENCE_MAX};
+use crate::stream::Events;
 use failure::{Code, Failure};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HOST};
-use hyper::{Method, Request};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use trust::{Expected, Fingerprint, Refusal, Trust};
 
@@ -151,32 +153,63 @@ impl Client {
     /// When the host does not answer.
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<(hyper::StatusCode, Vec<u8>), Failure> {
         let answer = tokio::time::timeout(ANSWER_WAIT, async {
-            match self {
-                Client::Unix(path) => {
-                    exchange(UnixStream::connect(path).await.map_err(|error| self.silent(error))?, request)
-                        .await
-                }
-                Client::Tcp(address) => exchange(self.connect(address).await?, request).await,
-                Client::Tls { address, trust, expected } => {
-                    let config = trust::client_config(trust, *expected, trust::system_clock());
-                    let config = config.map_err(|error| Failure::because("encrypt", &error))?;
-                    exchange(self.encrypt(address, config, trust::server_name()).await?, request).await
-                }
-                Client::Joining { address, authority } => {
-                    let config = trust::joining_client_config(*authority, trust::system_clock());
-                    let config = config.map_err(|error| Failure::because("encrypt", &error))?;
-                    exchange(
-                        self.encrypt(address, config, trust::joining_server_name(*authority)).await?,
-                        request,
-                    )
-                    .await
-                }
-            }
+            let (response, connection) = exchange(self.open().await?, request).await?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+            let bytes = body.map_err(|error| Failure::failed("talk to the host", error))?.to_bytes().to_vec();
+            connection.abort();
+            Ok((status, bytes))
         });
         match answer.await {
             Ok(answer) => answer,
             Err(_) => Err(self.silent(format!("no answer within {} s", ANSWER_WAIT.as_secs()))),
         }
+    }
+
+    /// Follows the events of a path.
+    ///
+    /// # Errors
+    /// What the host says, or that it does not answer.
+    pub async fn events(&self, path: &str) -> Result<Events, Failure> {
+        let request = Request::builder().uri(path).header(HOST, "localhost").body(Full::default());
+        let request =
+            request.map_err(|error| Failure::usage(format!("`{path}` cannot be asked for: {error}")))?;
+        let answer =
+            tokio::time::timeout(EVENTS_SILENCE_MAX, async { exchange(self.open().await?, request).await });
+        let answer = answer.await.map_err(|_| self.silent("no answer".to_owned()))?;
+        let (response, connection) = answer?;
+        match response.status().is_success() {
+            true => Ok(Events::new(response.into_body(), connection)),
+            false => {
+                let status = response.status();
+                let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+                let bytes = body.map(|body| body.to_bytes()).unwrap_or_default();
+                connection.abort();
+                Err(serde_json::from_slice(&bytes).unwrap_or_else(|_| {
+                    Failure::failed(format!("follow {self}"), format!("it answered {status}"))
+                }))
+            }
+        }
+    }
+
+    /// Connects, and encrypts where it has to be.
+    async fn open(&self) -> Result<Box<dyn Stream>, Failure> {
+        Ok(match self {
+            Client::Unix(path) => {
+                Box::new(UnixStream::connect(path).await.map_err(|error| self.silent(error))?)
+            }
+            Client::Tcp(address) => Box::new(self.connect(address).await?),
+            Client::Tls { address, trust, expected } => {
+                let config = trust::client_config(trust, *expected, trust::system_clock());
+                let config = config.map_err(|error| Failure::because("encrypt", &error))?;
+                Box::new(self.encrypt(address, config, trust::server_name()).await?)
+            }
+            Client::Joining { address, authority } => {
+                let config = trust::joining_client_config(*authority, trust::system_clock());
+                let config = config.map_err(|error| Failure::because("encrypt", &error))?;
+                Box::new(self.encrypt(address, config, trust::joining_server_name(*authority)).await?)
+            }
+        })
     }
 
     async fn connect(&self, address: &str) -> Result<TcpStream, Failure> {
@@ -229,10 +262,15 @@ fn denied(client: &Client, refusal: &Refusal) -> Failure {
     Failure::new(Code::Denied, format!("talk to {client}: {refusal}"))
 }
 
-async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    stream: S,
+/// A connection, encrypted or not.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// Sends a request: the answer as it begins, and what drives the connection.
+async fn exchange(
+    stream: Box<dyn Stream>,
     request: Request<Full<Bytes>>,
-) -> Result<(hyper::StatusCode, Vec<u8>), Failure> {
+) -> Result<(Response<Incoming>, JoinHandle<Result<(), hyper::Error>>), Failure> {
     let broke = |error: &hyper::Error| {
         // A server that refuses a certificate of TLS 1.3 says so after the handshake has ended here.
         let io = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
@@ -245,11 +283,7 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| broke(&error))?;
     let connection = tokio::spawn(connection);
     let response = sender.send_request(request).await.map_err(|error| broke(&error))?;
-    let status = response.status();
-    let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-    let bytes = body.map_err(|error| Failure::failed("talk to the host", error))?.to_bytes().to_vec();
-    connection.abort();
-    Ok((status, bytes))
+    Ok((response, connection))
 }
 
 #[cfg(test)]

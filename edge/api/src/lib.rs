@@ -7,6 +7,7 @@ pub mod identity;
 mod limits;
 pub mod name;
 pub mod program;
+pub mod stream;
 pub mod types;
 
 pub use client::Client;

@@ -8,3 +8,7 @@ pub const NAME_LENGTH_MAX: usize = 128;
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// How long a client waits for an answer: a shrink or a deletion of 64 TiB may take a while.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(120);
+/// Longest event of a stream that a client reads, in bytes: 20,000 disks of a host, all with guests.
+pub const EVENT_BYTES_MAX: usize = 64 << 20;
+/// How long nothing may come on a stream of events; hosts send a sign of life every ten seconds.
+pub const EVENTS_SILENCE_MAX: Duration = Duration::from_secs(25);

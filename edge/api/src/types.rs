@@ -10,6 +10,7 @@ mod directory;
 mod disks;
 mod estimate;
 mod events;
+mod figures;
 mod health;
 mod import;
 mod me;
@@ -22,6 +23,7 @@ mod rewrite;
 mod settings;
 mod snapshots;
 mod space;
+mod stream;
 mod support;
 mod versions;
 mod what_if;
@@ -32,7 +34,7 @@ pub use care::{
     BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, EvacuateDevice, EvacuationView, FateView,
     FullnessView, KeepDevice, MaintenanceMode, MaintenanceView, NOT_EMPTIED, RemovedHost, TouchedView,
 };
-pub use devices::{AllDevicesView, DeviceView, HostDevicesView};
+pub use devices::{AllDevicesView, DeviceView, HostDevicesView, UnclaimedDevice};
 pub use directory::{DirectoryMemberView, DirectoryView, MemberRole};
 pub use disks::{ChangeDisk, CreateDisk, DiskQuery, MoveAction};
 pub use estimate::{
@@ -40,6 +42,7 @@ pub use estimate::{
     HostPassView, HostSampleView, RatesView, ReductionView, StartEstimate,
 };
 pub use events::{EventQuery, EventView, EventsView};
+pub use figures::{FiguresView, RateView, TopView};
 pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
 pub use import::{BeginImport, DeleteDisk, EndImport, ImportView};
 pub use me::{LogIn, MeView, MySession, SessionLink};
@@ -65,13 +68,14 @@ pub use snapshots::{
     FlattenDisk, FlattenedView, RollBack, RollbackView, RunView, ScheduleView, SnapshotView,
 };
 pub use space::{HostShareView, SpaceView};
+pub use stream::{Changed, DiskSample, HostSamples, LoadView, StreamFigures, StreamQuery};
 pub use support::{SupportFile, SupportView};
 pub use versions::{HostVersionsView, VersionsView};
 pub use what_if::{AddHost, ForecastView, HostSpaceView, MoveRoomView, OutlookView, SetPolicy, WhatIf};
 pub use words::{
     BalanceWord, CallerWord, ComplianceWord, ConditionWord, CopyWord, DeviceRoleWord, DiskWord,
     EncryptionWord, FateWord, FollowerWord, HealthGroupWord, HealthWord, HostWord, PassWord, PhaseWord,
-    PolicyChangeWord, RebuildWord, RightWord, RoleWord, RollbackWord, SeverityWord, StandingWord,
+    PolicyChangeWord, RebuildWord, RightWord, RoleWord, RollbackWord, SeverityWord, StandingWord, TopicWord,
 };
 
 use serde::{Deserialize, Serialize};
@@ -590,50 +594,6 @@ pub struct ClientView {
     /// Seconds that a request may go without an answer before it ends with an I/O error; none if requests wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_after_seconds: Option<u64>,
-}
-
-/// Rates and latencies of one disk over the last seconds.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct FiguresView {
-    /// Name of the disk.
-    pub disk: String,
-    /// Seconds that the rates are over.
-    pub seconds: f64,
-    /// Reads.
-    pub read: RateView,
-    /// Writes.
-    pub write: RateView,
-    /// Requests under way.
-    pub outstanding: u32,
-    /// Clients attached.
-    pub client_count: usize,
-    /// What its limits do, where this host owns it; nothing where it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<LimitView>,
-}
-
-/// A rate.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct RateView {
-    /// I/Os per second.
-    pub iops: f64,
-    /// Bytes per second.
-    pub bytes_per_second: f64,
-    /// Median latency in microseconds; nothing when there was no I/O.
-    pub latency_us_p50: Option<f64>,
-    /// 99th percentile.
-    pub latency_us_p99: Option<f64>,
-}
-
-/// What all disks do now.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct TopView {
-    /// Seconds that the rates are over.
-    pub seconds: f64,
-    /// Disks, the busiest first.
-    pub disks: Vec<FiguresView>,
-    /// Congestion of every group, by its identity.
-    pub congestion: BTreeMap<String, u8>,
 }
 
 /// How a device is removed.

@@ -6,7 +6,7 @@ use crate::text;
 use api::types::{
     AddDevices, AddedDevices, AllDevicesView, DeviceView, DirectoryView, EvacuateDevice, EvacuationView,
     HostDevicesView, HostShareView, HostView, KeepDevice, RemovedDevice, ReplaceDevice, ReplacementView,
-    SpaceView,
+    SpaceView, UnclaimedDevice,
 };
 use base::units::format_bytes;
 use clap::{Args, Subcommand};
@@ -21,6 +21,9 @@ pub enum DeviceCommand {
         /// Include the devices of all hosts that answer.
         #[arg(long)]
         cluster: bool,
+        /// List block devices that no disk group uses, with what holds them.
+        #[arg(long)]
+        unclaimed: bool,
         /// Column to sort by, the largest figure first.
         #[arg(long, value_enum, default_value = "group")]
         sort: DeviceSort,
@@ -105,12 +108,13 @@ pub struct AddOptions {
 /// What the host says.
 pub async fn run(shell: &mut Shell<'_>, command: DeviceCommand) -> Result<(), Failure> {
     match command {
-        DeviceCommand::List { cluster: true, sort, reverse } => {
+        DeviceCommand::List { cluster, unclaimed: true, .. } => unclaimed(shell, cluster).await,
+        DeviceCommand::List { cluster: true, sort, reverse, .. } => {
             let mut all: AllDevicesView = shell.client.get("/api/v1/cluster/devices").await?;
             all.hosts.iter_mut().for_each(|host| sort.apply(&mut host.devices, reverse));
-            shell.show(&all, all_devices_text)
+            shell.show(&all, |all| all_hosts_text(all, |host| device_table(&host.devices)))
         }
-        DeviceCommand::List { cluster: false, sort, reverse } => {
+        DeviceCommand::List { cluster: false, sort, reverse, .. } => {
             let mut devices: Vec<DeviceView> = shell.client.get("/api/v1/devices").await?;
             sort.apply(&mut devices, reverse);
             shell.show(&devices, |devices| device_table(devices))
@@ -126,6 +130,34 @@ pub async fn run(shell: &mut Shell<'_>, command: DeviceCommand) -> Result<(), Fa
         DeviceCommand::Replace(options) => replace(shell, options).await,
         DeviceCommand::Remove { device, group } => remove(shell, &device, group).await,
     }
+}
+
+async fn unclaimed(shell: &mut Shell<'_>, cluster: bool) -> Result<(), Failure> {
+    if !cluster {
+        let found: Vec<UnclaimedDevice> = shell.client.get("/api/v1/devices/unclaimed").await?;
+        return shell.show(&found, |found| unclaimed_table(found));
+    }
+    let all: AllDevicesView = shell.client.get("/api/v1/cluster/devices").await?;
+    shell.show(&all, |all| all_hosts_text(all, |host| unclaimed_table(&host.unclaimed)))
+}
+
+fn unclaimed_table(found: &[UnclaimedDevice]) -> String {
+    if found.is_empty() {
+        return "every block device is in use".to_owned();
+    }
+    let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let row = |one: &UnclaimedDevice| {
+        vec![
+            one.path.clone(),
+            format_bytes(one.size),
+            if one.is_rotational { "hard disk" } else { "flash" }.to_owned(),
+            or_none(&one.model),
+            or_none(&one.serial),
+            one.held_by.clone().unwrap_or_else(|| "free".to_owned()),
+        ]
+    };
+    let headings = ["device", "size", "kind", "model", "serial", "state"];
+    text::table(&headings, &[1], found.iter().map(row).collect())
 }
 
 /// Paths of this host may be relative.
@@ -249,8 +281,8 @@ fn add_request(options: AddOptions) -> Result<AddDevices, Failure> {
     })
 }
 
-fn all_devices_text(all: &AllDevicesView) -> String {
-    let of = |one: &HostDevicesView| format!("host {}\n{}", one.host, device_table(&one.devices));
+fn all_hosts_text(all: &AllDevicesView, table: impl Fn(&HostDevicesView) -> String) -> String {
+    let of = |one: &HostDevicesView| format!("host {}\n{}", one.host, table(one));
     let mut shown: Vec<String> = all.hosts.iter().map(of).collect();
     shown.extend(all.silent.iter().map(|host| format!("host {host} does not answer")));
     shown.join("\n\n")

@@ -38,7 +38,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("host pause", &["drystone host pause b", "drystone host pause b --demo /var/tmp/demo"]),
     ("host kill", &["drystone host kill b", "drystone host kill b --demo /var/tmp/demo"]),
     ("device", &["drystone device list --sort free", "drystone device add /dev/disk/by-id/nvme-one"]),
-    ("device list", &["drystone device list --sort free", "drystone device list --cluster --json"]),
+    (
+        "device list",
+        &[
+            "drystone device list --sort free",
+            "drystone device list --cluster --json",
+            "drystone device list --unclaimed --cluster",
+        ],
+    ),
     (
         "device add",
         &[

@@ -383,6 +383,11 @@ impl Cluster {
         matches!(self.standing().directory, Shared::Embedded(_))
     }
 
+    /// Told whenever records have changed.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.revision.subscribe()
+    }
+
     /// The records as they were last heard of.
     pub fn view(&self) -> Arc<View> {
         Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner))

@@ -19,6 +19,7 @@ mod locks;
 mod members;
 mod overdue;
 mod policies;
+mod pulse;
 mod replace;
 mod rewrite;
 mod rollback;
@@ -44,6 +45,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 pub use cluster::NamedLocal;
+pub use pulse::{Beat, Of};
 pub use state::Control;
 pub(crate) use views::DiskSpaces;
 

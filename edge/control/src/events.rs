@@ -128,6 +128,11 @@ impl EventLog {
         inner.keep(event, Instant::now());
     }
 
+    /// The number that the next event gets: whether something happened meanwhile.
+    pub fn next_number(&self) -> u64 {
+        self.lock().next
+    }
+
     /// Why events are kept in memory alone, if so. To ask is an occasion to try again.
     pub fn trouble(&self) -> Option<String> {
         let mut inner = self.lock();

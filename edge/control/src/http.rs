@@ -16,6 +16,7 @@ mod rights;
 mod routes;
 pub mod serve;
 mod sessions;
+mod stream;
 #[cfg(test)]
 pub mod tests;
 mod unchanged;

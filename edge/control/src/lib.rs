@@ -15,6 +15,7 @@ mod estimates;
 mod events;
 #[cfg(any(test, feature = "testing"))]
 pub mod fake;
+mod figures;
 mod founding;
 pub mod host;
 pub mod http;
@@ -26,6 +27,7 @@ mod sampler;
 mod security;
 mod sessions;
 mod system;
+mod unclaimed;
 pub mod watcher;
 mod words;
 

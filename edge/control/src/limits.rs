@@ -159,6 +159,22 @@ pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(3600);
 pub const SESSION_LIFETIME: Duration = Duration::from_secs(12 * 3600);
 /// Sessions of the console at once on a host; for another one, the one that was idle longest ends.
 pub const SESSIONS_MAX: usize = 1024;
+/// How long `lsblk` may take: less than what other hosts wait for an answer.
+pub const LSBLK_WAIT: Duration = Duration::from_millis(800);
+/// How often the stream tells figures.
+pub const PULSE_PERIOD: Duration = Duration::from_secs(1);
+/// How long the stream waits for more changes of records before it tells them.
+pub const PULSE_GATHER: Duration = Duration::from_millis(50);
+/// Beats that a slow client of the stream may be behind before it is told that all may have changed.
+pub const BEATS_KEPT: usize = 16;
+/// Streams of a host at once.
+pub const STREAMS_MAX: usize = 512;
+/// Pieces of a stream that wait for a slow client.
+pub const STREAM_FRAMES: usize = 4;
+/// How long nothing may come on a stream before a sign of life does.
+pub const STREAM_SIGN: Duration = Duration::from_secs(9);
+/// After how long without samples a host counts as silent.
+pub const SAMPLES_LATE: Duration = Duration::from_secs(3);
 /// Where the console is served, at loopback, if the configuration does not say; if that is taken, at any port.
 pub const CONSOLE_PORT: u16 = 8443;
 /// How long before its end a host replaces a certificate that it signed itself for browsers.

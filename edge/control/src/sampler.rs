@@ -31,9 +31,7 @@ struct Inner {
 #[derive(Clone)]
 struct Last {
     cumulative: Arc<Statistics>,
-    recent: Option<Arc<Statistics>>,
-    outstanding: u32,
-    client_count: usize,
+    load: DiskLoad,
 }
 
 struct Sample {
@@ -42,17 +40,24 @@ struct Sample {
     encoded: Box<[u8]>,
 }
 
-/// What one disk did between the last two samples.
-#[derive(Clone)]
-pub struct Recent {
-    /// Time between the two samples.
-    pub interval: Duration,
+/// What the guests of one disk at this host did between two samples.
+#[derive(Debug, Clone, Default)]
+pub struct DiskLoad {
     /// Nothing: no I/O.
     pub statistics: Option<Arc<Statistics>>,
     /// Requests under way at the last one.
     pub outstanding: u32,
     /// Clients attached at the last one.
     pub client_count: usize,
+}
+
+/// What one disk did between the last two samples.
+#[derive(Clone)]
+pub struct Recent {
+    /// Time between the two samples.
+    pub interval: Duration,
+    /// What it did.
+    pub load: DiskLoad,
 }
 
 impl Sampler {
@@ -87,8 +92,12 @@ impl Sampler {
                 inner.series.push_back(Sample { at: now, disk: state.id, encoded });
             }
             let cumulative = Arc::clone(&state.statistics);
-            let (outstanding, client_count) = (state.outstanding, state.clients.len());
-            last.insert(state.id, Last { cumulative, recent, outstanding, client_count });
+            let load = DiskLoad {
+                statistics: recent,
+                outstanding: state.outstanding,
+                client_count: state.clients.len(),
+            };
+            last.insert(state.id, Last { cumulative, load });
         }
         inner.last = last;
         inner.forget(now);
@@ -97,13 +106,22 @@ impl Sampler {
     /// What a disk did between the last two samples; nothing when it has no sample.
     pub fn recent(&self, disk: DiskId) -> Option<Recent> {
         let inner = self.lock();
-        let last = inner.last.get(&disk)?;
-        Some(Recent {
-            interval: inner.interval,
-            statistics: last.recent.clone(),
-            outstanding: last.outstanding,
-            client_count: last.client_count,
-        })
+        let load = inner.last.get(&disk)?.load.clone();
+        Some(Recent { interval: inner.interval, load })
+    }
+
+    /// Time between the last two samples.
+    pub fn interval(&self) -> Duration {
+        self.lock().interval
+    }
+
+    /// What all disks with clients, or with I/O, did between the last two samples.
+    pub fn busy(&self) -> BTreeMap<DiskId, DiskLoad> {
+        let inner = self.lock();
+        let is_busy =
+            |load: &DiskLoad| load.statistics.is_some() || load.outstanding > 0 || load.client_count > 0;
+        let busy = inner.last.iter().filter(|(_, last)| is_busy(&last.load));
+        busy.map(|(disk, last)| (*disk, last.load.clone())).collect()
     }
 
     /// What a disk did in the `window` before `now`, up to its state `current`, which is newer than any sample.
@@ -175,14 +193,14 @@ mod tests {
         let mut recorder = Recorder::new();
         write(&mut recorder, 5);
         sampler.take(second(0), &[state(1, &recorder)]);
-        assert!(sampler.recent(DiskId(1)).expect("a sample").statistics.is_none(), "no interval yet");
+        assert!(sampler.recent(DiskId(1)).expect("a sample").load.statistics.is_none(), "no interval yet");
         write(&mut recorder, 3);
         sampler.take(second(1), &[state(1, &recorder)]);
         write(&mut recorder, 4);
         sampler.take(second(2), &[state(1, &recorder)]);
         let recent = sampler.recent(DiskId(1)).expect("a sample");
-        assert_eq!(recent.statistics.expect("I/Os").completed(Operations::Writes), 4);
-        assert_eq!((recent.interval, recent.outstanding), (Duration::from_secs(1), 2));
+        assert_eq!(recent.load.statistics.as_ref().expect("I/Os").completed(Operations::Writes), 4);
+        assert_eq!((recent.interval, recent.load.outstanding), (Duration::from_secs(1), 2));
         for (window, count) in [(0, 4), (1, 7), (60, 7)] {
             let since = sampler.since(second(2), &state(1, &recorder), Duration::from_secs(window));
             assert_eq!(since.completed(Operations::Writes), count, "{window} s");
@@ -223,6 +241,6 @@ mod tests {
         let mut again = Recorder::new();
         write(&mut again, 2);
         sampler.take(start + SAMPLE_PERIOD, &[state(1, &again)]);
-        assert!(sampler.recent(DiskId(1)).expect("a sample").statistics.is_none());
+        assert!(sampler.recent(DiskId(1)).expect("a sample").load.statistics.is_none());
     }
 }

@@ -64,4 +64,27 @@ pub struct HostDevicesView {
     pub host: String,
     /// Its devices.
     pub devices: Vec<DeviceView>,
+    /// Block devices that no group of it uses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unclaimed: Vec<UnclaimedDevice>,
+}
+
+/// A block device that no disk group uses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnclaimedDevice {
+    /// Where it is.
+    pub path: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// Its model, as the drive tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Its serial number, as the drive tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<String>,
+    /// Whether it is a hard disk.
+    pub is_rotational: bool,
+    /// What keeps it from being taken: what is mounted of it, what data it holds; nothing where it is free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<String>,
 }

@@ -49,6 +49,24 @@ words! {
         Critical = "critical",
     }
 
+    /// Of which kind of thing the stream tells changes.
+    TopicWord {
+        /// Disks, with where they are attached and their snapshots.
+        Disks = "disks",
+        /// Hosts, with their devices.
+        Hosts = "hosts",
+        /// Policies.
+        Policies = "policies",
+        /// Findings and silences.
+        Health = "health",
+        /// Events.
+        Events = "events",
+        /// Settings of the cluster, and its releases.
+        Settings = "settings",
+        /// People, certificates and tokens.
+        People = "people",
+    }
+
     /// How it is in one group of findings.
     HealthWord {
         /// There are none, or all are silenced.

@@ -6,8 +6,9 @@ use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use crate::limits::HOST_ANSWER_WAIT;
 use crate::security::Security;
 use crate::words;
-use ::cluster::{DiskRecord, Hindrance, Pace, copied_and_left};
+use ::cluster::{DiskRecord, Hindrance, Liveness, Pace, copied_and_left};
 use api::client::Client;
+use api::stream::Events;
 use api::types::{
     CompressedView, LimitView, LocalView, MemberView, OwnerMoveView, PaceView, PackedView, PeerCountersView,
     ReplicationView, ResyncView, RowChecksView,
@@ -117,6 +118,27 @@ impl Cluster {
         wait: Duration,
     ) -> Result<T, Failure> {
         ask_host(host, self.certified().as_deref(), path, wait).await
+    }
+
+    /// Follows what the guests of another host do; nothing where that cannot be followed now.
+    pub async fn follow_load(&self, host: HostId) -> Option<Events> {
+        let known = Arc::clone(self.view().host(host)?);
+        let state = self.state().await.ok().filter(|state| self.reaches(state, &known))?;
+        drop(state);
+        let client = client_of(&known, self.certified().as_deref()).ok()?;
+        let followed = tokio::time::timeout(HOST_ANSWER_WAIT, client.events("/api/v1/stream/host")).await;
+        followed.ok()?.ok()
+    }
+
+    /// How hosts seem to be, to be compared: what has no time in it.
+    pub fn liveness_classes(&self, view: &View) -> BTreeMap<HostId, u8> {
+        let keeper = self.keeper();
+        let class = |host: HostId| match keeper.facts.liveness(host) {
+            Liveness::Alive => 0,
+            Liveness::Suspect { .. } => 1,
+            Liveness::Away { .. } => 2,
+        };
+        view.hosts.keys().map(|host| (*host, class(*host))).collect()
     }
 
     /// What this host says, as its owner, of a disk.

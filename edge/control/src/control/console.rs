@@ -72,6 +72,11 @@ impl Control {
         })
     }
 
+    /// Whether the host ends: what is told without an end ends then.
+    pub fn stopping(&self) -> tokio::sync::watch::Receiver<bool> {
+        self.doors.stopping()
+    }
+
     /// How a browser comes to a place: where it is any address of the machine, by the host's name.
     fn place_text(&self, place: SocketAddr) -> String {
         match place.ip().is_unspecified() {

@@ -1,11 +1,13 @@
 //! Space that is there, and that is promised; devices of all hosts.
 
 use super::Control;
+use crate::unclaimed::unclaimed;
 use ::cluster::Provisioned;
-use api::types::{AllDevicesView, DeviceView, HostDevicesView, HostShareView, SpaceView};
+use api::types::{AllDevicesView, DeviceView, HostDevicesView, HostShareView, SpaceView, UnclaimedDevice};
 use base::HostId;
 use base::units::format_bytes;
 use failure::Failure;
+use std::path::PathBuf;
 
 impl Control {
     /// Space of the cluster.
@@ -52,15 +54,37 @@ impl Control {
     /// # Errors
     /// When the engine is gone.
     pub async fn all_devices(&self) -> Result<AllDevicesView, Failure> {
-        let own = HostDevicesView { host: self.config().name.clone(), devices: self.devices().await? };
-        let mut all = AllDevicesView { hosts: vec![own], silent: Vec::new() };
         let state = self.cluster.state().await?;
-        let (found, silent) = self.cluster.ask_others::<Vec<DeviceView>>(&state, "/api/v1/devices").await;
+        // Where devices cannot be listed, the rest is told all the same.
+        let own = HostDevicesView {
+            host: self.config().name.clone(),
+            devices: self.devices().await?,
+            unclaimed: self.unclaimed().await.unwrap_or_default(),
+        };
+        let mut all = AllDevicesView { hosts: vec![own], silent: Vec::new() };
+        let ((found, silent), (mut unclaimed, _)) = tokio::join!(
+            self.cluster.ask_others::<Vec<DeviceView>>(&state, "/api/v1/devices"),
+            self.cluster.ask_others::<Vec<UnclaimedDevice>>(&state, "/api/v1/devices/unclaimed"),
+        );
         let view = self.cluster.view();
-        let of = |(id, devices)| HostDevicesView { host: view.host_name(id), devices };
+        let of = |(id, devices)| HostDevicesView {
+            host: view.host_name(id),
+            devices,
+            unclaimed: unclaimed.remove(&id).unwrap_or_default(),
+        };
         all.hosts.extend(found.into_iter().map(of));
         all.silent = silent;
         all.hosts.sort_by(|a, b| a.host.cmp(&b.host));
         Ok(all)
+    }
+
+    /// Block devices of this machine that no group of this host uses.
+    ///
+    /// # Errors
+    /// When they cannot be listed, or the engine is gone.
+    pub async fn unclaimed(&self) -> Result<Vec<UnclaimedDevice>, Failure> {
+        let taken: Vec<PathBuf> =
+            self.devices().await?.into_iter().map(|device| PathBuf::from(device.path)).collect();
+        unclaimed(&taken).await
     }
 }

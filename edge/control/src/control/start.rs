@@ -3,12 +3,14 @@
 use super::Control;
 use super::health::watch_health;
 use super::overdue::watch_overdue;
+use super::pulse::beat;
 use crate::browsers::Browsers;
 use crate::cluster::Cluster;
 use crate::config::{Config, paths_of};
 use crate::directory::{GroupEntry, HostStore};
 use crate::events::Kind;
 use crate::http::doors::Doors;
+use crate::limits::STREAMS_MAX;
 use crate::sampler::Sampler;
 use crate::sessions::Sessions;
 use crate::system::blocking;
@@ -17,6 +19,7 @@ use engine::{Command, Create, EngineHandle, GroupSpec, Notice};
 use failure::Failure;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 impl Control {
@@ -36,6 +39,8 @@ impl Control {
             engine,
             doors,
             browsers: Arc::new(Browsers::new(Arc::clone(&cluster), &cluster.config())),
+            pulse: Arc::default(),
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             sessions: Sessions::default(),
             store,
             cluster,
@@ -52,6 +57,7 @@ impl Control {
         control.cluster.begin(notices).await?;
         tokio::spawn(Arc::clone(&control.sampler).run(control.engine.clone()));
         tokio::spawn(watch_health(Arc::downgrade(&control)));
+        tokio::spawn(beat(Arc::downgrade(&control), Arc::clone(&control.pulse)));
         tokio::spawn(watch_overdue(Arc::downgrade(&control)));
         control.events.here(
             Kind::HostStarted,

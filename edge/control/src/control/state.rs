@@ -1,5 +1,6 @@
 //! What answers API requests.
 
+use super::pulse::Pulse;
 use crate::browsers::Browsers;
 use crate::cluster::{BeforeLock, Cluster};
 use crate::directory::HostStore;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
+use tokio::sync::Semaphore;
 
 /// Everything that answers API requests.
 pub struct Control {
@@ -23,6 +25,10 @@ pub struct Control {
     pub(super) doors: Arc<Doors>,
     /// What browsers are shown there.
     pub(super) browsers: Arc<Browsers>,
+    /// Told to whoever looks at pages: what changes, and figures.
+    pub pulse: Arc<Pulse>,
+    /// Places for streams.
+    pub streams: Arc<Semaphore>,
     /// Who is logged in.
     pub sessions: Sessions<Caller>,
     /// What this host keeps for itself.

@@ -6,6 +6,7 @@ use super::policies::rules_of;
 use crate::addresses::{listen_text, nbd_address};
 use crate::cluster::{Locals, compressed_of, snapshot_bytes_of, used_bytes_of};
 use crate::directory::{DiskEntry, State};
+use crate::figures::{micros, rate_view};
 use crate::limits::SAMPLES_KEPT;
 use crate::words;
 use ::cluster::without_room;
@@ -190,18 +191,16 @@ impl Control {
         };
         let seconds = recent.interval.as_secs_f64();
         let rate = |operations| {
-            recent
-                .statistics
-                .as_deref()
-                .map_or_else(RateView::default, |found| rate(found, operations, seconds))
+            let found = recent.load.statistics.as_deref();
+            found.map_or_else(RateView::default, |found| rate_view(found, operations, seconds))
         };
         FiguresView {
             disk,
             seconds,
             read: rate(Operations::Reads),
             write: rate(Operations::Writes),
-            outstanding: recent.outstanding,
-            client_count: recent.client_count,
+            outstanding: recent.load.outstanding,
+            client_count: recent.load.client_count,
             limit: self.cluster.limit_view(entry.record.id, state),
         }
     }
@@ -481,20 +480,6 @@ fn client_view(client: &engine::ClientState) -> ClientView {
         tls: client.tls,
         attached_seconds: client.attached.as_secs_f64(),
         error_after_seconds: client.error_after.map(|after| after.as_secs()),
-    }
-}
-
-fn micros(duration: Option<Duration>) -> Option<f64> {
-    duration.map(|duration| duration.as_secs_f64() * 1e6)
-}
-
-fn rate(statistics: &Statistics, operations: Operations, seconds: f64) -> RateView {
-    let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-    RateView {
-        iops: per_second(statistics.completed(operations)),
-        bytes_per_second: per_second(statistics.bytes(operations)),
-        latency_us_p50: micros(statistics.percentile(operations, 0.5)),
-        latency_us_p99: micros(statistics.percentile(operations, 0.99)),
     }
 }
 

@@ -124,6 +124,11 @@ impl Doors {
         }
     }
 
+    /// Whether the host ends.
+    pub fn stopping(&self) -> watch::Receiver<bool> {
+        self.stop.subscribe()
+    }
+
     /// Where browsers connect.
     pub fn console(&self) -> Vec<SocketAddr> {
         self.open().console.clone()

@@ -19,7 +19,7 @@ use api::types::{
     PersonView, PolicyView, RatesView, RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice,
     RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, RewriteHost, RewriteView, RollBack,
     RollbackView, SettingsView, SilenceView, Since, SnapshotView, StartEstimate, SupportView, TokenView,
-    TopView, VersionsView, WhatIf,
+    TopView, UnclaimedDevice, VersionsView, WhatIf,
 };
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
@@ -285,6 +285,12 @@ pub async fn support_of(State(control): Shared, Path(name): Path<String>) -> Ans
 #[utoipa::path(get, path = "/api/v1/devices", responses((status = 200, body = Vec<DeviceView>), (status = "default", body = Failure)))]
 pub async fn devices(State(control): Shared) -> Answer<Vec<DeviceView>> {
     control.devices().await.map(Json)
+}
+
+/// List block devices of this host that no disk group uses, with what holds them.
+#[utoipa::path(get, path = "/api/v1/devices/unclaimed", responses((status = 200, body = Vec<UnclaimedDevice>), (status = "default", body = Failure)))]
+pub async fn unclaimed(State(control): Shared) -> Answer<Vec<UnclaimedDevice>> {
+    control.unclaimed().await.map(Json)
 }
 
 /// List the devices of all hosts that answer.

@@ -4,8 +4,9 @@
 //! handler's own path stands beside it for the OpenAPI document, and both must agree.
 
 use super::rights::{Need, Rights};
-use super::{handlers, metrics, sessions};
+use super::{handlers, metrics, sessions, stream};
 use crate::control::Control;
+use api::types::{Changed, StreamFigures};
 use axum::Json;
 use axum::routing::{MethodRouter, get};
 use failure::Failure;
@@ -23,7 +24,7 @@ use utoipa_axum::routes;
         description = "Virtual disks on the local disks of Linux hosts. Errors are JSON: code, error, hint.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
-    components(schemas(Failure))
+    components(schemas(Failure, Changed, StreamFigures))
 )]
 struct Document;
 
@@ -147,6 +148,7 @@ fn general() -> Vec<Route> {
         right("GET /api/v1/support/hosts/{name}", Operate, routes!(handlers::support_of)),
         right("GET /api/v1/cluster/devices", See, routes!(handlers::all_devices)),
         right("GET /api/v1/devices", See, routes!(handlers::devices)),
+        right("GET /api/v1/devices/unclaimed", See, routes!(handlers::unclaimed)),
         right("POST /api/v1/devices", ChangeCluster, routes!(handlers::add_devices)),
         right("DELETE /api/v1/devices/{id}", ChangeCluster, routes!(handlers::remove_device)),
         right("POST /api/v1/devices/replace", ChangeCluster, routes!(handlers::replace_device)),
@@ -162,6 +164,8 @@ fn general() -> Vec<Route> {
         right("POST /api/v1/disks/{name}/import/end", ChangeDisk, routes!(handlers::end_import)),
         right("GET /api/v1/disks/{name}/histograms", See, routes!(handlers::histograms)),
         right("GET /api/v1/me", See, routes!(handlers::me)),
+        right("GET /api/v1/stream", See, routes!(stream::stream)),
+        right("GET /api/v1/stream/host", See, routes!(stream::stream_host)),
         right("POST /api/v1/sessions", See, routes!(sessions::make_link)),
         documented("POST /api/v1/session", Need::Login, routes!(sessions::log_in)),
         right("DELETE /api/v1/session", See, routes!(sessions::log_out)),

@@ -6,6 +6,8 @@ use super::members::{login, remote, three};
 use super::tools::{command, output, said, text, wait_for};
 use ::etcd::testing::free_port;
 use serde_json::{Value, json};
+use std::io::Read;
+use std::process::Stdio;
 
 const OWN_PAGE: &str = "sec-fetch-site: same-origin";
 const JSON: &str = "content-type: application/json";
@@ -136,8 +138,25 @@ fn a_link_opens_the_console_once_and_only_our_own_pages_are_believed() {
         }
     }
     assert!(get(&me, &[OWN_PAGE, &cookie]).headers.contains("cache-control: no-store"));
+    let mut stream = command("curl");
+    stream.args([
+        "-skN",
+        "--max-time",
+        "60",
+        "-H",
+        OWN_PAGE,
+        "-H",
+        &cookie,
+        &format!("{address}/api/v1/stream"),
+    ]);
+    let mut stream = stream.stdout(Stdio::piped()).spawn().expect("curl, of the Debian package curl");
+    let mut first = [0; 10];
+    stream.stdout.as_mut().expect("it is piped").read_exact(&mut first).expect("the stream begins");
+    assert_eq!(&first, b"event: all");
     let out = ask("DELETE", &format!("{address}/api/v1/session"), &[OWN_PAGE, JSON, &cookie], None);
     assert_eq!(out.status, 204, "{}", out.body);
+    // What went on with the session ends with it.
+    wait_for("the stream ends", SECONDS, || stream.try_wait().expect("it is our child"));
     assert_eq!(get(&me, &[OWN_PAGE, &cookie]).status, 401);
     // A start ends all sessions.
     let cookie = log_in(&address, &opened(&site.json(&["console"])).1).cookie();

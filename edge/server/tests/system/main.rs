@@ -57,6 +57,7 @@ mod snapshots;
 mod space;
 mod sparse;
 mod stand_in;
+mod stream;
 mod together;
 mod tools;
 mod upgrade;

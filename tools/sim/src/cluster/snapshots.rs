@@ -52,7 +52,10 @@ fn lacks_what_others_have(roster: &Roster, needed: usize) -> bool {
         let mut lacked = roster.snapshots.taken.iter().filter(|number| one.lacks.contains(**number));
         lacked.any(|number| {
             let beside = active().filter(|other| other.place == one.place && !other.lacks.contains(*number));
-            beside.count() >= needed
+            // Two of one position are one: a row needs several.
+            let positions =
+                beside.map(|other| other.rows.map_or(0, |rows| rows.position)).collect::<BTreeSet<u8>>();
+            positions.len() >= needed
         })
     })
 }
