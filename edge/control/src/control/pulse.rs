@@ -3,13 +3,12 @@
 //! One watch serves all who look at this host; other hosts send it what their guests did over one connection each. With nobody
 //! watching, nothing is asked or compared. Must never hold anything up: who is too slow is told that everything may have changed.
 
-mod beat;
+pub(super) mod beat;
 mod load;
 mod seen;
 
 use crate::limits::BEATS_KEPT;
 use api::types::Changed;
-pub(super) use beat::beat;
 pub use load::{Loads, Of};
 use std::sync::Arc;
 use tokio::sync::{Notify, broadcast};

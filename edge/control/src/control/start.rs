@@ -3,7 +3,7 @@
 use super::Control;
 use super::health::watch_health;
 use super::overdue::watch_overdue;
-use super::pulse::beat;
+use super::pulse::beat::beat;
 use crate::browsers::Browsers;
 use crate::cluster::Cluster;
 use crate::config::{Config, paths_of};
