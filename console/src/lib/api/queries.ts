@@ -198,3 +198,19 @@ export const certificatesQuery = () => ({
   queryFn: () => take(api.GET('/api/v1/certificates')),
   refetchInterval: seldom,
 });
+
+/**
+ * What creating this disk would do: a dry run where the request is whole, so that a name that is taken is told, too; else
+ * what its policy is.
+ */
+export const previewQuery = (request: Schemas['CreateDisk'], isWhole: boolean) => ({
+  queryKey: ['disks', 'list', 'preview', request, isWhole],
+  queryFn: async (): Promise<Schemas['ExplainedPolicy']> => {
+    if (!isWhole) return take(api.POST('/api/v1/policies/explain', { body: { policy: request.policy ?? null, size: request.size || null } }));
+    const answer = await take(api.POST('/api/v1/disks', { body: { ...request, dry_run: true } }));
+    return answer as Schemas['ExplainedPolicy'];
+  },
+  retry: false,
+  refetchInterval: seldom,
+  placeholderData: (former: Schemas['ExplainedPolicy'] | undefined) => former,
+});

@@ -1,1 +1,46 @@
-export const policies = {};
+/** Policies. */
+
+const count = (n: number, one: string, many: string) => `${n} ${n === 1 ? one : many}`;
+
+export const policies = {
+  title: 'Policies',
+  create: 'Create policy',
+  name: 'Name',
+  rules: 'Rules',
+  disks: 'Disks',
+  builtIn: 'built in',
+  explained: 'What this policy gives now',
+  asDefault: 'As new disks get it',
+  unsupported: 'Cannot be used now',
+  usedBy: (n: number) => `Followed by ${count(n, 'disk', 'disks')}`,
+  noDisks: 'No disk follows this policy.',
+  state: 'State',
+  cause: 'Cause',
+  change: 'Change rules',
+  changeTitle: (name: string) => `Change policy ${name}`,
+  changeWhat: 'Disks that follow the policy change with it. Rules that are not named stay as they are.',
+  deleteTitle: (name: string) => `Delete policy ${name}`,
+  deleteWhat: 'Disks keep the rules that they have now, and follow no policy any more.',
+  newTitle: 'Create policy',
+  base: 'Based on',
+  noBase: 'No other policy',
+  ruleHint: 'Empty: as in the policy it is based on',
+  choices: {
+    failures_to_tolerate: 'Failures to tolerate',
+    method: 'Method',
+    stripes: 'Stripes',
+    space_reservation: 'Space reservation',
+    iops_limit: 'IOPS limit',
+    bytes_limit: 'Throughput limit',
+    read_locality: 'Read locality',
+    site_locality: 'Site locality',
+    checksum: 'Checksums',
+    compression: 'Compression',
+    force_provisioning: 'Force provisioning',
+    read_cache_reservation: 'Read cache reservation',
+    snapshots: 'Snapshot schedules',
+  } as Record<string, string>,
+  explain: 'Explain',
+  size: 'Size of a disk',
+  text: 'As text',
+};
