@@ -78,6 +78,7 @@ pub const ARROWS: &[(&str, &str, &[&str])] = &[
             "api",
         ],
     ),
+    ("console", "edge/console", &[]),
     ("cli", "edge/cli", &["base", "iostats", "placement", "frontends", "trust", "failure", "lab", "api"]),
     ("demo", "edge/demo", &["base", "failure", "api", "control", "cli"]),
     (
@@ -105,6 +106,7 @@ pub const WITHOUT_CIRCLES: &[&str] = &[
     "lens",
     "api",
     "control",
+    "console",
     "cli",
     "demo",
     "server",
@@ -233,6 +235,7 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
             "utoipa-axum",
         ],
     ),
+    ("console", &["brotli", "flate2", "sha2"]),
     (
         "cli",
         &[

@@ -31,15 +31,24 @@ export function formatDuration(seconds: number | null | undefined): string {
 /** A moment with date and second; of milliseconds since 1970. */
 export function formatMoment(ms: number | null | undefined): string {
   if (ms == null) return '-';
-  return new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium' }).format(ms);
+  return new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' }).format(ms);
+}
+
+/** A moment on the axis of a chart. */
+export function formatTick(ms: number): string {
+  const date = new Date(ms);
+  // Midnight stands for its day.
+  if (date.getHours() === 0 && date.getMinutes() === 0 && date.getSeconds() === 0) return new Intl.DateTimeFormat(locale, { month: 'short', day: 'numeric' }).format(ms);
+  const options: Intl.DateTimeFormatOptions = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' };
+  return new Intl.DateTimeFormat(locale, date.getSeconds() === 0 ? options : { ...options, second: '2-digit' }).format(ms);
 }
 
 /** A moment of today without its date. */
 export function formatShortMoment(ms: number, now: number): string {
   const isToday = new Date(ms).toDateString() === new Date(now).toDateString();
   const options: Intl.DateTimeFormatOptions = isToday
-    ? { timeStyle: 'medium' }
-    : { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' };
+    ? { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }
+    : { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' };
   return new Intl.DateTimeFormat(locale, options).format(ms);
 }
 

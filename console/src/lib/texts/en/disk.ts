@@ -85,6 +85,7 @@ export const disk = {
   histogramKinds: 'Kinds',
   latencies: 'Latencies',
   requests: 'Requests',
+  bytes: 'Data',
   errors: 'Errors',
   mean: 'Mean',
 

@@ -11,6 +11,7 @@ export const policies = {
   builtIn: 'built in',
   explained: 'What this policy gives now',
   asDefault: 'As new disks get it',
+  usable: 'Can be used',
   unsupported: 'Cannot be used now',
   usedBy: (n: number) => `Followed by ${count(n, 'disk', 'disks')}`,
   noDisks: 'No disk follows this policy.',
