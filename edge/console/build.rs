@@ -138,8 +138,7 @@ mod embed {
 
     fn brotli_of(bytes: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
         let mut compressed = Vec::new();
-        let mut encoder =
-            brotli::CompressorWriter::new(&mut compressed, 4096, BROTLI_QUALITY, BROTLI_WINDOW);
+        let mut encoder = brotli::CompressorWriter::new(&mut compressed, 4096, BROTLI_QUALITY, BROTLI_WINDOW);
         encoder.write_all(bytes)?;
         encoder.flush()?;
         drop(encoder);

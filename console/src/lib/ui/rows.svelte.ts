@@ -1,35 +1,6 @@
-/** TanStack's table and virtual rows as Svelte 5 reads them: sorted rows, and which of them are in sight. */
+/** TanStack's virtual rows as Svelte 5 reads them. */
 
-import { createTable, getCoreRowModel, getSortedRowModel, type ColumnDef, type Row } from '@tanstack/table-core';
 import { Virtualizer, elementScroll, observeElementOffset, observeElementRect, type VirtualItem } from '@tanstack/virtual-core';
-import type { Column, Order } from './columns';
-
-/** Rows sorted by one column. Text is compared as people count: `vm-2` before `vm-10`. */
-export function sortedRows<R>(rows: readonly R[], columns: readonly Column<R>[], order: Order, id: (row: R) => string): Row<R>[] {
-  const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: 'base' });
-  const defs = columns.map((column): ColumnDef<R> => ({
-    id: column.id,
-    accessorFn: (row) => column.value?.(row),
-    enableSorting: column.value !== undefined,
-    sortUndefined: 'last',
-    sortingFn: (left, right, name) => {
-      const [a, b] = [left.getValue(name), right.getValue(name)];
-      return typeof a === 'number' && typeof b === 'number' ? a - b : collator.compare(String(a), String(b));
-    },
-  }));
-  const table = createTable<R>({
-    data: rows as R[],
-    columns: defs,
-    getRowId: id,
-    getCoreRowModel: getCoreRowModel(),
-    getSortedRowModel: getSortedRowModel(),
-    renderFallbackValue: null,
-    onStateChange: () => {},
-    state: {},
-  });
-  table.setOptions((options) => ({ ...options, state: { ...table.initialState, sorting: [order] } }));
-  return table.getRowModel().rows;
-}
 
 /** The rows in sight of a box that scrolls. */
 export class VisibleRows {

@@ -74,7 +74,6 @@ export const disks = {
   nearest: (policy: string) => `The nearest policy that works: ${policy}`,
   useNearest: 'Use it',
   everyRule: 'Every rule',
-  check: 'Check',
   creating: 'Creating…',
   ready: 'The cluster takes this request as it stands.',
 };

@@ -24,7 +24,6 @@ export const policies = {
   deleteWhat: 'Disks keep the rules that they have now, and follow no policy any more.',
   newTitle: 'Create policy',
   base: 'Based on',
-  noBase: 'No other policy',
   ruleHint: 'Empty: as in the policy it is based on',
   choices: {
     failures_to_tolerate: 'Failures to tolerate',
@@ -41,7 +40,5 @@ export const policies = {
     read_cache_reservation: 'Read cache reservation',
     snapshots: 'Snapshot schedules',
   } as Record<string, string>,
-  explain: 'Explain',
   size: 'Size of a disk',
-  text: 'As text',
 };
