@@ -6,6 +6,7 @@ const count = (n: number, one: string, many: string) => `${n} ${n === 1 ? one : 
 
 export const shell: Texts['shell'] = {
   product: 'Drystone',
+  actions: 'Aktionen',
   skip: 'Zum Inhalt',
   navigation: 'Hauptnavigation',
   menu: 'Menü',

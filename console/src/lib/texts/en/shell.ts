@@ -4,6 +4,7 @@ const count = (n: number, one: string, many: string) => `${n} ${n === 1 ? one : 
 
 export const shell = {
   product: 'Drystone',
+  actions: 'Actions',
   skip: 'Skip to content',
   navigation: 'Main navigation',
   menu: 'Menu',
