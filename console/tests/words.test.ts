@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Schemas } from '../src/lib/api/client';
 import { diskState } from '../src/lib/disk/state';
-import { healthLine, subjectLink } from '../src/lib/health';
+import { foldFindings, healthLine, subjectLink } from '../src/lib/health';
 import { de } from '../src/lib/texts/de';
 import { en } from '../src/lib/texts/en';
 
@@ -16,6 +16,12 @@ test('health is one sentence that counts what was found', () => {
     'The cluster has 1 critical finding, 2 warnings.',
   );
   assert.equal(de.overview.health(2, 0, 1), 'Der Cluster hat 2 kritische Befunde, 1 Hinweis.');
+});
+
+test('many findings of one kind are folded behind the first, few stand for themselves', () => {
+  const of = (code: string, count: number) => Array.from({ length: count }, (_, index) => ({ code, severity: 'warning' as const, subject: `disk ${index}` }));
+  const folded = foldFindings([...of('host.away', 1), ...of('disk.reduced', 9), ...of('space.low', 3)]);
+  assert.deepEqual(folded.map(({ first, more }) => [first.code, more.length]), [['host.away', 0], ['disk.reduced', 8], ['space.low', 0], ['space.low', 0], ['space.low', 0]]);
 });
 
 test('a subject with a page is a link to it', () => {
@@ -33,7 +39,7 @@ test('the worst of a disk is what its state says', () => {
   };
   assert.equal(word({}), 'good: Available');
   assert.equal(word({ under_way: 'copying' }), 'busy: Available, copying');
-  assert.equal(word({ not_whole: ['copy on b'], under_way: 'copying' }), 'warn: Reduced redundancy');
+  assert.equal(word({ not_whole: ['copy on b'], under_way: 'copying' }), 'warn: Reduced');
   assert.equal(word({ unavailable: 'no copy', not_whole: ['copy on b'] }), 'bad: Inaccessible');
   assert.equal(word({ state: 'creating' }), 'busy: Creating');
   assert.equal(word({ trouble: 'waits for a limit' }), 'warn: Available');

@@ -163,6 +163,7 @@ export const cluster: Texts['cluster'] = {
   waitsFor: 'Wartet auf',
   copying: 'Kopiert',
   nothing: 'Alle Komponenten sind aktuell: nichts wird kopiert, und nichts wartet.',
+  allWait: (n) => `Jetzt wird nichts kopiert. ${count(n, 'Komponente wartet', 'Komponenten warten')}.`,
   total: (left, rate) => `Noch ${left} zu kopieren, zusammen mit ${rate}`,
   limits: 'Grenzen für den Wiederaufbau',
   changeLimits: 'In den Einstellungen ändern',

@@ -22,7 +22,7 @@ export const disks: Texts['disks'] = {
   shared: 'geteilt',
   cloneOf: (origin) => `Klon von ${origin}`,
   inaccessible: 'Nicht erreichbar',
-  reduced: 'Reduzierte Redundanz',
+  reduced: 'Reduziert',
   available: 'Verfügbar',
   underWay: 'Verfügbar, kopiert',
   filterPolicy: 'Richtlinie',

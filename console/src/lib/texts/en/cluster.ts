@@ -161,6 +161,7 @@ export const cluster = {
   waitsFor: 'Waits for',
   copying: 'Copying',
   nothing: 'All components are up to date: nothing is copied, and nothing waits.',
+  allWait: (n: number) => `Nothing is copied now. ${count(n, 'component waits', 'components wait')}.`,
   total: (left: string, rate: string) => `${left} left to copy, at ${rate} in all`,
   limits: 'Limits of rebuilds',
   changeLimits: 'Change in the settings',

@@ -20,7 +20,7 @@ export const disks = {
   shared: 'shared',
   cloneOf: (origin: string) => `clone of ${origin}`,
   inaccessible: 'Inaccessible',
-  reduced: 'Reduced redundancy',
+  reduced: 'Reduced',
   available: 'Available',
   underWay: 'Available, copying',
   filterPolicy: 'Policy',
