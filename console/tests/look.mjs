@@ -72,7 +72,7 @@ for (const scheme of option('schemes', 'light,dark').split(',')) {
     });
     page.on('pageerror', (error) => found.push(`${name} (${scheme}): exception: ${error.stack}`));
     await page.goto(base + path, { waitUntil: 'load' });
-    await page.waitForSelector('h1', { timeout: 15_000 }).catch(() => found.push(`${name} (${scheme}): no heading`));
+    await page.waitForSelector('h1', { timeout: 60_000 }).catch(() => found.push(`${name} (${scheme}): no heading`));
     await page.waitForTimeout(Number(option('wait', '1800')));
     const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     if (overflow > 0) found.push(`${name} (${scheme}): wider than the window by ${overflow} pixels`);

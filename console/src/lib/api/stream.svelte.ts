@@ -13,8 +13,8 @@ export type Topic = 'disks' | 'hosts' | 'policies' | 'health' | 'events' | 'devi
 const TOPICS: readonly Topic[] = ['disks', 'hosts', 'policies', 'health', 'events', 'devices', 'settings', 'people'];
 /** Parts of a page that come and go together make one new connection. */
 const GATHER_MS = 200;
-/** Changes that come in a burst make one fetch. */
-const SETTLE_MS = 300;
+/** Changes within this time make one fetch: a busy cluster tells of more than anybody reads. */
+const SETTLE_MS = 1_000;
 /** How long until a server without a stream is asked for one again. */
 const RETRY_MS = 30_000;
 /** Seconds of figures that are kept of each subject. */
@@ -98,9 +98,11 @@ class Stream {
   private connect(): void {
     if (!this.client) return;
     const figures = [...this.wanted.keys()].sort().map(encodeURIComponent).join(',');
-    const address = `/api/v1/stream?figures=${figures}&topics=${TOPICS.join(',')}`;
+    const address = `/api/v1/stream?topics=${TOPICS.join(',')}${figures ? `&figures=${figures}` : ''}`;
     if (this.source && this.asked === address && this.source.readyState !== EventSource.CLOSED) return;
-    this.close();
+    // Another connection for other figures is no silence: what is shown stays live meanwhile.
+    clearTimeout(this.retry);
+    this.source?.close();
     this.asked = address;
     const source = new EventSource(address);
     this.source = source;
@@ -130,14 +132,17 @@ class Stream {
   /** Queries begin with their topic; those of one thing have its key next. An empty topic is all of them. */
   private forget(topics: readonly string[], key?: string): void {
     for (const topic of topics) this.stale.add(key === undefined ? topic : `${topic}/${key}`);
-    clearTimeout(this.settle);
+    // The first change starts the time: put off by each, none would ever come.
+    if (this.settle !== undefined) return;
     this.settle = setTimeout(() => {
+      this.settle = undefined;
       const stale = new Set(this.stale);
       this.stale.clear();
       void this.client?.invalidateQueries({
         predicate: ({ queryKey }) => {
           const [topic, one] = queryKey as string[];
-          if (stale.has('') || stale.has(topic ?? '')) return true;
+          if (stale.has('')) return topic !== 'me' && topic !== 'figures';
+          if (stale.has(topic ?? '')) return true;
           // A list changes with each of its things; a view of one thing with that one alone.
           return [...stale].some((name) => name.startsWith(`${topic}/`) && (one === undefined || one === 'list' || name === `${topic}/${one}`));
         },

@@ -93,7 +93,7 @@ export const shell: Texts['shell'] = {
     opening: 'Anmeldung läuft …',
     noCode: 'Dieser Link enthält keinen Code',
     noCodeHint: 'Fordern Sie einen neuen Link an: drystone console',
-    ended: 'Ihre Sitzung ist beendet. Melden Sie sich an, um fortzufahren.',
+    toContinue: 'Melden Sie sich an, um fortzufahren.',
     endsSoon: (left) => `Ihre Sitzung endet in ${left}`,
   },
 };

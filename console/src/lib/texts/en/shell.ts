@@ -91,7 +91,7 @@ export const shell = {
     opening: 'Signing in…',
     noCode: 'This link has no code',
     noCodeHint: 'Ask for a new link: drystone console',
-    ended: 'Your session has ended. Sign in again to continue.',
+    toContinue: 'Sign in to continue.',
     endsSoon: (left: string) => `Your session ends in ${left}`,
   },
 };
