@@ -38,6 +38,7 @@ export const overview: Texts['overview'] = {
   components: (n) => count(n, 'Komponente', 'Komponenten'),
   devices: (n) => count(n, 'Kapazitätsgerät', 'Kapazitätsgeräte'),
   failedDevices: (n) => count(n, 'ausgefallenes Gerät', 'ausgefallene Geräte'),
+  fromBefore: 'diese Angaben sind von vorher',
   inMaintenance: 'In Wartung',
   events: 'Letzte Ereignisse',
   allEvents: 'Alle Ereignisse',

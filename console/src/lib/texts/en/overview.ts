@@ -36,6 +36,7 @@ export const overview = {
   components: (n: number) => count(n, 'component', 'components'),
   devices: (n: number) => count(n, 'capacity device', 'capacity devices'),
   failedDevices: (n: number) => count(n, 'failed device', 'failed devices'),
+  fromBefore: 'these figures are from before',
   inMaintenance: 'In maintenance',
   events: 'Latest events',
   allEvents: 'All events',
