@@ -56,6 +56,7 @@ pub const ARROWS: &[(&str, &str, &[&str])] = &[
         &["base", "iostats", "plan", "jobs", "statistics", "measured", "results", "lens", "reports"],
     ),
     ("api", "edge/api", &["trust", "failure"]),
+    ("console", "edge/console", &[]),
     (
         "control",
         "edge/control",
@@ -76,6 +77,7 @@ pub const ARROWS: &[(&str, &str, &[&str])] = &[
             "failure",
             "engine",
             "api",
+            "console",
         ],
     ),
     ("cli", "edge/cli", &["base", "iostats", "placement", "frontends", "trust", "failure", "lab", "api"]),
@@ -105,6 +107,7 @@ pub const WITHOUT_CIRCLES: &[&str] = &[
     "lens",
     "api",
     "control",
+    "console",
     "cli",
     "demo",
     "server",
@@ -233,6 +236,7 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
             "utoipa-axum",
         ],
     ),
+    ("console", &["brotli", "flate2", "sha2"]),
     (
         "cli",
         &[

@@ -1,0 +1,26 @@
+/** The state of a page in its address, so that a link shows what its sender saw. */
+
+import { goto } from '$app/navigation';
+import { page } from '$app/state';
+
+/** One parameter of the address; empty where it is not there. */
+export function param(name: string): string {
+  return page.url.searchParams.get(name) ?? '';
+}
+
+/** Changes parameters; an empty value takes one away. The focus stays where it is. */
+export function setParams(values: Record<string, string>, keepsHistory = false): void {
+  const url = new URL(page.url);
+  for (const [name, value] of Object.entries(values)) {
+    if (value === '') url.searchParams.delete(name);
+    else url.searchParams.set(name, value);
+  }
+  void goto(url, { replaceState: !keepsHistory, keepFocus: true, noScroll: true });
+}
+
+/** The address of a thing, whatever its name has in it. */
+export const href = {
+  disk: (name: string) => `/disks/${encodeURIComponent(name)}`,
+  host: (name: string) => `/hosts/${encodeURIComponent(name)}`,
+  policy: (name: string) => `/policies/${encodeURIComponent(name)}`,
+};

@@ -1,0 +1,27 @@
+/** Names of a histogram's buckets. A bucket holds what is above the limit before and at most its own. */
+
+import { formatNumber } from '$lib/format/numbers';
+
+/** Units as people write them. */
+export function unitName(unit: string): string {
+  return unit === 'us' ? 'µs' : unit;
+}
+
+/** A limit in few letters: `4k`, `-128`, `1M`. Bytes are counted in powers of 1024. */
+export function bucketLabel(limit: number | null, unit: string): string {
+  if (limit === null) return '∞';
+  const thousand = unit === 'bytes' ? 1_024 : 1_000;
+  const size = Math.abs(limit);
+  const short = (value: number) => String(Math.round(value * 10) / 10);
+  if (size >= thousand ** 2) return `${short(limit / thousand ** 2)}M`;
+  if (size >= thousand) return `${short(limit / thousand)}k`;
+  return String(limit);
+}
+
+export function bucketName(limits: readonly (number | null)[], index: number, code: string): string {
+  const unit = unitName(code);
+  const limit = limits[index] ?? null;
+  const before = index > 0 ? (limits[index - 1] ?? null) : null;
+  if (limit === null) return before === null ? `- ${unit}` : `> ${formatNumber(before)} ${unit}`;
+  return before === null ? `≤ ${formatNumber(limit)} ${unit}` : `> ${formatNumber(before)} – ${formatNumber(limit)} ${unit}`;
+}

@@ -1,0 +1,37 @@
+/** Latencies over time as columns of buckets: what the heat map draws, kept for as long as the page is open. */
+
+import type { Schemas } from '$lib/api/client';
+
+/** One stretch of time: how many requests fell in each bucket. */
+export interface HeatColumn {
+  /** Milliseconds since 1970 of its end. */
+  time: number;
+  counts: number[];
+}
+
+export interface Heat {
+  /** Largest latency of each bucket in microseconds; the last has none. */
+  limits: (number | null)[];
+  columns: HeatColumn[];
+}
+
+/** Ten minutes of columns of two seconds. */
+export const COLUMNS_MAX = 300;
+
+export type Operations = 'both' | 'reads' | 'writes';
+
+/** Adds the newest stretch; a disk whose buckets have other limits begins anew. */
+export function addColumn(heat: Heat | undefined, view: Schemas['HistogramsView'], operations: Operations, time: number): Heat {
+  const histogram = view.histograms.find((one) => one.kind === 'latency' && one.operations === operations);
+  if (!histogram) return heat ?? { limits: [], columns: [] };
+  const limits = histogram.buckets.map((bucket) => bucket.limit ?? null);
+  const isSame = heat !== undefined && heat.limits.length === limits.length && heat.limits.every((limit, index) => limit === limits[index]);
+  const column = { time, counts: histogram.buckets.map((bucket) => bucket.count) };
+  const former = isSame ? heat.columns.slice(-(COLUMNS_MAX - 1)) : [];
+  return { limits, columns: [...former, column] };
+}
+
+/** How strong a cell is drawn, 0 to 1: by the logarithm, or one busy second would hide the outliers. */
+export function strength(count: number, most: number): number {
+  return count <= 0 || most <= 0 ? 0 : 0.12 + 0.88 * (Math.log1p(count) / Math.log1p(most));
+}

@@ -1,0 +1,2 @@
+export { formatBytes, formatCount, formatLatency, formatNumber, formatPercent, formatThroughput, parseSize, percentOf, sizeArgument } from './numbers';
+export { formatDuration, formatMoment, formatShortMoment, parseDuration } from './time';

@@ -1,0 +1,68 @@
+/** Die Wörter der API auf Deutsch. */
+
+import type { Texts } from '..';
+
+export const words: Texts['words'] = {
+  health: { well: 'Gesund', notice: 'Hinweis', warning: 'Warnung', critical: 'Kritisch', unknown: 'Unbekannt' },
+  host: { alive: 'Online', suspect: 'Fraglich', away: 'Offline', unknown: 'Unbekannt' },
+  disk: { creating: 'Wird angelegt', active: 'Aktiv', deleting: 'Wird gelöscht', unknown: 'Unbekannt' },
+  compliance: { compliant: 'Konform', 'not compliant': 'Nicht konform', moving: 'Layout wird geändert', unknown: 'Unbekannt' },
+  standing: { active: 'Aktiv', absent: 'Abwesend', stale: 'Veraltet', 'stand-in': 'Vertretung', unknown: 'Unbekannt' },
+  condition: { whole: 'Voll redundant', reduced: 'Reduzierte Redundanz', inaccessible: 'Nicht erreichbar', unknown: 'Unbekannt' },
+  role: { log: 'Log', capacity: 'Kapazität', 'log+capacity': 'Log und Kapazität', unknown: 'Unbekannt' },
+  encryption: {
+    none: 'Nicht verschlüsselt',
+    partly: 'Teilweise verschlüsselt',
+    luks2: 'LUKS2',
+    luks1: 'LUKS1',
+    'plain-dm-crypt': 'dm-crypt ohne LUKS',
+    other: 'Verschlüsselt',
+    unknown: 'Unbekannt',
+  },
+  copy: {
+    return: 'Aufholen nach einer Abwesenheit',
+    repair: 'Wiederaufbau nach einem Verlust',
+    evacuation: 'Evakuierung',
+    policy: 'Änderung der Richtlinie',
+    domain: 'Änderung der Fehlerdomäne',
+    balance: 'Ausgleich',
+    'stand-in': 'Vertretung',
+    unknown: 'Unbekannter Grund',
+  },
+  fate: {
+    missed: 'Verpasst Schreibzugriffe, bis der Host zurück ist',
+    moves: 'Wird an einen anderen Ort kopiert',
+    stuck: 'Findet an keinem anderen Ort Platz',
+    inaccessible: 'Ist währenddessen nicht erreichbar',
+    lost: 'Geht verloren',
+    unknown: 'Unbekannt',
+  },
+  balance: { even: 'Ausgeglichen', uneven: 'Ungleich', full: 'Voll', unknown: 'Noch nicht bekannt' },
+  balanceMode: {
+    proactive: 'Vorausschauend: sobald Geräte sich stark unterscheiden',
+    reactive: 'Reagierend: erst wenn ein Gerät voll wird',
+    off: 'Aus',
+  },
+  maintenance: {
+    'ensure-accessibility': 'Zugriff sichern: nur kopieren, was sonst nicht erreichbar wäre',
+    'full-evacuation': 'Vollständige Evakuierung: alles auf andere Hosts kopieren',
+    none: 'Nichts kopieren',
+  },
+  follower: { done: 'Angewendet', moving: 'Layout wird geändert', waiting: 'Wartet', refused: 'Abgelehnt', unknown: 'Unbekannt' },
+  change: { done: 'Hat sie bereits', 'at once': 'Gilt sofort', moves: 'Braucht ein anderes Layout', refused: 'Abgelehnt', unknown: 'Unbekannt' },
+  personRole: { viewer: 'Betrachter', operator: 'Operator', admin: 'Administrator', unknown: 'Unbekannt' },
+  caller: { local: 'Lokaler Zugriff auf dem Host', host: 'Ein Host', person: 'Person', unknown: 'Unbekannt' },
+  right: {
+    see: 'ansehen',
+    change_disks: 'virtuelle Disks ändern',
+    operate: 'den Cluster betreiben',
+    attach_disks: 'Disks anbinden',
+    change_cluster: 'den Cluster ändern',
+    give_certificates: 'Zertifikate ausstellen',
+    act_as_host: 'als Host handeln',
+    unknown: 'etwas Unbekanntes',
+  },
+  group: { cluster: 'Cluster', network: 'Netzwerk', data: 'Daten', capacity: 'Kapazität', devices: 'Geräte', certificates: 'Zertifikate', unknown: 'Sonstiges' },
+  rollback: { copying: 'Kopiert', unfinished: 'Unvollständig', done: 'Fertig', unknown: 'Unbekannt' },
+  member: { voter: 'Stimmberechtigt', learner: 'Lernend' },
+};
