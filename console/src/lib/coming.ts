@@ -30,22 +30,6 @@ export interface Task {
   stop: Action | null;
 }
 
-export type Me = Schemas['MeView'] & { session?: { ends: number; idle_seconds: number } };
-
-/** What one subject does now. */
-export interface Figures {
-  read: Schemas['RateView'];
-  write: Schemas['RateView'];
-  outstanding: number;
-}
-
-/** One message of figures. */
-export interface FiguresMessage {
-  time_ms: number;
-  of: Record<string, Figures>;
-  silent: string[];
-}
-
 export interface SeriesOfRates {
   iops: (number | null)[];
   bytes_per_second: (number | null)[];
@@ -62,16 +46,3 @@ export interface Series {
   read: SeriesOfRates;
   write: SeriesOfRates;
 }
-
-/** A block device that nobody has claimed for Drystone. */
-export interface UnclaimedDevice {
-  host: string;
-  path: string;
-  model: string | null;
-  serial: string | null;
-  size: number;
-  rotational: boolean;
-  held_by: string | null;
-}
-
-export type AllDevices = Schemas['AllDevicesView'] & { unclaimed?: UnclaimedDevice[] };

@@ -598,6 +598,7 @@ pub struct ClientView {
 
 /// How a device is removed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct RemoveOptions {
     /// Whether the whole group may go, where the device holds its log.
@@ -607,6 +608,7 @@ pub struct RemoveOptions {
 
 /// An interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct Since {
     /// The last so many seconds; left out: since the engine started.

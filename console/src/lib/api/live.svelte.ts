@@ -1,7 +1,7 @@
 /** Figures of what is on the screen: from the stream, or from `/top` where the host has none. */
 
 import { createQuery } from '@tanstack/svelte-query';
-import type { Figures, FiguresMessage } from '$lib/coming';
+import type { Schemas } from './client';
 import { topQuery } from './queries';
 import { stream } from './stream.svelte';
 import { figuresOfTop } from './top';
@@ -16,12 +16,12 @@ export function keepLive(subjects: () => readonly string[]): void {
     // Several parts of a page share one answer: it counts once.
     if (stream.isLive || !top.data || taken === top.data) return;
     taken = top.data;
-    const message: FiguresMessage = { time_ms: top.dataUpdatedAt, of: figuresOfTop(top.data), silent: [] };
+    const message: Schemas['StreamFigures'] = { time_ms: top.dataUpdatedAt, of: figuresOfTop(top.data), silent: [] };
     stream.take(message);
   });
 }
 
 /** The newest figures of a subject. */
-export function figuresOf(subject: string): Figures | undefined {
+export function figuresOf(subject: string): Schemas['LoadView'] | undefined {
   return stream.latest[subject];
 }

@@ -7,7 +7,7 @@
 import { api, ask, take, type Schemas } from './client';
 import { stream } from './stream.svelte';
 import { ApiFailure } from './failure';
-import type { AllDevices, Me, Series, Task } from '$lib/coming';
+import type { Series, Task } from '$lib/coming';
 
 /** Without the stream. */
 const REFETCH_MS = 5_000;
@@ -30,7 +30,7 @@ async function ifThere<T>(call: Promise<T>): Promise<T | null> {
 
 export const meQuery = () => ({
   queryKey: ['me'],
-  queryFn: () => take(api.GET('/api/v1/me')) as Promise<Me>,
+  queryFn: () => take(api.GET('/api/v1/me')) as Promise<Schemas['MeView']>,
   refetchInterval: seldom,
 });
 
@@ -133,7 +133,7 @@ export const whatIfQuery = (question: Schemas['WhatIf']) => ({
 
 export const devicesQuery = () => ({
   queryKey: ['devices', 'list'],
-  queryFn: () => take(api.GET('/api/v1/cluster/devices')) as Promise<AllDevices>,
+  queryFn: () => take(api.GET('/api/v1/cluster/devices')) as Promise<Schemas['AllDevicesView']>,
   refetchInterval: often,
 });
 

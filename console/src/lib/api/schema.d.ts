@@ -349,6 +349,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/devices/unclaimed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List block devices of this host that no disk group uses, with what holds them. */
+        get: operations["unclaimed"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/devices/{id}": {
         parameters: {
             query?: never;
@@ -966,6 +983,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Log in to the console with the code of a link. The answer sets the cookie of the session. */
+        post: operations["log_in"];
+        /** Log out of the console: the session ends. */
+        delete: operations["log_out"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make a link that opens the console in a browser, once and within a minute, with the rights of whoever asks. */
+        post: operations["make_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/snapshots": {
         parameters: {
             query?: never;
@@ -977,6 +1029,43 @@ export interface paths {
         put?: never;
         /** Take a snapshot of several disks at one moment while guests use them: of all, or of none. */
         post: operations["create_snapshots"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow what changes, and what guests do. Events: `all` (everything may have changed: first of all, and after a gap), `changed` with a
+         *     `Changed`, `figures` once a second with a `StreamFigures`. Every ten seconds at least something comes.
+         */
+        get: operations["stream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/stream/host": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Follow what the guests of this host alone do, once a second; for other hosts. */
+        get: operations["stream_host"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1290,6 +1379,13 @@ export interface components {
             /** @description Whether its schedule never deletes it. */
             pinned?: boolean | null;
         };
+        /** @description Something has changed: event `changed` of the stream. What it is now, a request tells. */
+        Changed: {
+            /** @description The name of the one that has changed; nothing where it is the topic as a whole. */
+            key?: string | null;
+            /** @description What kind of thing. */
+            topic: components["schemas"]["TopicWord"];
+        };
         /** @description What differs between two snapshots, or what one holds: one page of it. */
         ChangesView: {
             /** @description The disk's name. */
@@ -1350,7 +1446,7 @@ export interface components {
          * @description The kinds of failure that a caller would tell apart.
          * @enum {string}
          */
-        Code: "failed" | "usage" | "refused" | "not_found" | "conflict" | "unreachable" | "denied";
+        Code: "failed" | "usage" | "refused" | "not_found" | "conflict" | "unreachable" | "denied" | "unauthenticated";
         /** @description Whether a disk is as its policy says. */
         ComplianceView: {
             /** @description What it lacks, or what moves. */
@@ -2293,6 +2389,8 @@ export interface components {
             devices: components["schemas"]["DeviceView"][];
             /** @description Its name. */
             host: string;
+            /** @description Block devices that no group of it uses. */
+            unclaimed?: components["schemas"]["UnclaimedDevice"][];
         };
         /** @description The pass on a host. */
         HostPassView: {
@@ -2634,6 +2732,20 @@ export interface components {
              */
             waiting: number;
         };
+        /** @description What the guests of a disk, of a host or of the cluster did in a second. */
+        LoadView: {
+            /** @description Clients attached. */
+            client_count: number;
+            /**
+             * Format: int32
+             * @description Requests under way.
+             */
+            outstanding: number;
+            /** @description Reads. */
+            read: components["schemas"]["RateView"];
+            /** @description Writes. */
+            write: components["schemas"]["RateView"];
+        };
         /** @description What one host of a cluster knows and the others do not. */
         LocalView: {
             /** @description Clients that it has, by the disks that they are attached to. */
@@ -2676,6 +2788,11 @@ export interface components {
             used_bytes: {
                 [key: string]: number;
             };
+        };
+        /** @description What a browser logs in with. */
+        LogIn: {
+            /** @description The code of a link. */
+            code: string;
         };
         /**
          * @description What servicing a host does to the disks that stand on it.
@@ -2740,6 +2857,7 @@ export interface components {
             /** @description What they may do. */
             rights: components["schemas"]["RightWord"][];
             role?: components["schemas"]["RoleWord"] | null;
+            session?: components["schemas"]["MySession"] | null;
         };
         /**
          * @description What a member of etcd is.
@@ -2828,6 +2946,19 @@ export interface components {
             seconds_left?: number | null;
             /** @description Why it stands still; nothing while it goes on or is paused. */
             stands_still?: string | null;
+        };
+        /** @description A session of the console, as its page sees it. */
+        MySession: {
+            /**
+             * Format: int64
+             * @description When it ends, in seconds since 1970.
+             */
+            ends: number;
+            /**
+             * Format: int64
+             * @description After so many seconds without a request it ends before that.
+             */
+            idle_seconds: number;
         };
         /** @description What would become of a disk. */
         OutlookView: {
@@ -3488,6 +3619,18 @@ export interface components {
             /** @description Snapshots of it that are there, pinned ones included. */
             taken: number;
         };
+        /** @description A link that opens the console, once. */
+        SessionLink: {
+            /** @description SHA-256 of the certificate that the browser is shown, if no authority has signed it: for whoever wants to compare it. */
+            fingerprint?: string | null;
+            /** @description The link; where the host serves the console at several addresses, one for each, with the same code. */
+            links: string[];
+            /**
+             * Format: int64
+             * @description Seconds until it is good no more.
+             */
+            seconds: number;
+        };
         /** @description Another policy for disks. */
         SetPolicy: {
             /** @description Their names or ids; none: all disks, or those of `followers`. */
@@ -3626,6 +3769,20 @@ export interface components {
              */
             sample_percent?: number | null;
         };
+        /** @description What guests did in the last second: event `figures` of the stream. */
+        StreamFigures: {
+            /** @description By what was asked for. What does not exist is left out. */
+            of: {
+                [key: string]: components["schemas"]["LoadView"];
+            };
+            /** @description Hosts from which nothing came in the last three seconds: what their guests do is missing. */
+            silent: string[];
+            /**
+             * Format: int64
+             * @description When, in milliseconds since 1970.
+             */
+            time_ms: number;
+        };
         /** @description A file of it. */
         SupportFile: {
             /** @description Its path in the host's folder. */
@@ -3679,6 +3836,11 @@ export interface components {
              */
             seconds: number;
         };
+        /**
+         * @description Of which kind of thing the stream tells changes.
+         * @enum {string}
+         */
+        TopicWord: "disks" | "hosts" | "devices" | "policies" | "health" | "events" | "settings" | "people" | "unknown";
         /** @description A disk that stands on a host to be serviced, or a device to be emptied. */
         TouchedView: {
             /** @description Its components there. */
@@ -3687,6 +3849,24 @@ export interface components {
             disk: string;
             /** @description What happens to it, in one sentence. */
             summary: string;
+        };
+        /** @description A block device that no disk group uses. */
+        UnclaimedDevice: {
+            /** @description What keeps it from being taken: what is mounted of it, what data it holds; nothing where it is free. */
+            held_by?: string | null;
+            /** @description Whether it is a hard disk. */
+            is_rotational: boolean;
+            /** @description Its model, as the drive tells. */
+            model?: string | null;
+            /** @description Where it is. */
+            path: string;
+            /** @description Its serial number, as the drive tells. */
+            serial?: string | null;
+            /**
+             * Format: int64
+             * @description Size in bytes.
+             */
+            size: number;
         };
         /** @description A disk without a record. */
         UnknownDisk: {
@@ -3768,7 +3948,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Its fingerprint. */
-                confirm?: string | null;
+                confirm?: string;
             };
             header?: never;
             path: {
@@ -4024,13 +4204,13 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Those of the last so many seconds. */
-                since?: number | null;
+                since?: number;
                 /** @description Those about this: `disk web`, or `web` alone. */
-                about?: string | null;
+                about?: string;
                 /** @description Those of this kind: `copy.left`, or `copy` for all that begin with it. */
-                kind?: string | null;
+                kind?: string;
                 /** @description At most so many, the newest; left out: 1,000. */
-                limit?: number | null;
+                limit?: number;
             };
             header?: never;
             path?: never;
@@ -4375,6 +4555,33 @@ export interface operations {
             };
         };
     };
+    unclaimed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnclaimedDevice"][];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
     remove_device: {
         parameters: {
             query?: {
@@ -4411,15 +4618,15 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description A part of their names. */
-                name?: string | null;
+                name?: string;
                 /** @description The named policy that they follow, or their rules in short. */
-                policy?: string | null;
+                policy?: string;
                 /** @description Whether only those are listed that something is wrong with, or that wait for something. */
                 trouble?: boolean;
                 /** @description Only those whose names come after this one. */
-                after?: string | null;
+                after?: string;
                 /** @description The most that are listed. If there are more, the answer has a `Link` with `rel="next"` to those. */
-                limit?: number | null;
+                limit?: number;
             };
             header?: never;
             path?: never;
@@ -4520,7 +4727,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The disk's name. */
-                confirm?: string | null;
+                confirm?: string;
                 /** @description Whether the connections of clients that have the disk are ended. Otherwise a disk with clients is refused. */
                 detach_clients?: boolean;
             };
@@ -4681,7 +4888,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The last so many seconds; left out: since the engine started. */
-                since?: number | null;
+                since?: number;
             };
             header?: never;
             path: {
@@ -4930,7 +5137,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The snapshot's name. */
-                confirm?: string | null;
+                confirm?: string;
             };
             header?: never;
             path: {
@@ -4995,9 +5202,9 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description An older snapshot of the same disk [default: all that the snapshot holds]. */
-                since?: string | null;
+                since?: string;
                 /** @description First byte of the page, as `next` of the page before tells [default: 0]. */
-                from?: number | null;
+                from?: number;
             };
             header?: never;
             path: {
@@ -5288,13 +5495,13 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Those of the last so many seconds. */
-                since?: number | null;
+                since?: number;
                 /** @description Those about this: `disk web`, or `web` alone. */
-                about?: string | null;
+                about?: string;
                 /** @description Those of this kind: `copy.left`, or `copy` for all that begin with it. */
-                kind?: string | null;
+                kind?: string;
                 /** @description At most so many, the newest; left out: 1,000. */
-                limit?: number | null;
+                limit?: number;
             };
             header?: never;
             path?: never;
@@ -5407,11 +5614,11 @@ export interface operations {
     };
     unsilence: {
         parameters: {
-            query?: {
+            query: {
                 /** @description The kind of its findings. */
-                code?: string;
+                code: string;
                 /** @description What they are about, as it was said. */
-                about?: string | null;
+                about?: string;
             };
             header?: never;
             path?: never;
@@ -5493,7 +5700,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The name of the host that goes. */
-                confirm?: string | null;
+                confirm?: string;
             };
             header?: never;
             path: {
@@ -5929,6 +6136,89 @@ export interface operations {
             };
         };
     };
+    log_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LogIn"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MeView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    log_out: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    make_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionLink"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
     create_snapshots: {
         parameters: {
             query?: never;
@@ -5948,6 +6238,65 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SnapshotView"][];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    stream: {
+        parameters: {
+            query?: {
+                /** @description Whose figures, with commas between: `cluster`, `host/NAME`, `disk/NAME`. */
+                figures?: string;
+                /** @description Which topics, with commas between: see `Changed`. Left out: all. */
+                topics?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    stream_host: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
                 };
             };
             default: {

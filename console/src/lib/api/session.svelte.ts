@@ -1,10 +1,9 @@
 /** Who looks, and what they may: from `GET /me`, which every page has asked before it is drawn. */
 
 import type { Schemas } from './client';
-import type { Me } from '$lib/coming';
 
 class Session {
-  me = $state.raw<Me | null>(null);
+  me = $state.raw<Schemas['MeView'] | null>(null);
 
   /** Whether the API would allow what needs this right. The API decides again at each request. */
   may(right: Schemas['RightWord']): boolean {

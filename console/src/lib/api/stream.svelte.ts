@@ -6,7 +6,7 @@
  */
 
 import type { QueryClient } from '@tanstack/svelte-query';
-import type { Figures, FiguresMessage } from '$lib/coming';
+import type { Schemas } from './client';
 
 export type Topic = 'disks' | 'hosts' | 'policies' | 'health' | 'events' | 'devices' | 'settings' | 'people';
 
@@ -23,7 +23,7 @@ export const HISTORY_MAX = 900;
 /** What a subject did in one second; the time is in milliseconds since 1970. */
 export interface Sample {
   time: number;
-  figures: Figures;
+  figures: Schemas['LoadView'];
 }
 
 class Stream {
@@ -32,7 +32,7 @@ class Stream {
   /** Hosts that did not answer when the newest figures were gathered. */
   silent = $state.raw<string[]>([]);
   /** The newest figures by subject: `cluster`, `disk/web`, `host/a`. */
-  latest = $state.raw<Record<string, Figures>>({});
+  latest = $state.raw<Record<string, Schemas['LoadView']>>({});
   /** Counts the messages with figures, for who reads `history`. */
   tick = $state(0);
 
@@ -78,7 +78,7 @@ class Stream {
   }
 
   /** Takes figures from wherever they come; the page falls back to `/top` where there is no stream. */
-  take(message: FiguresMessage): void {
+  take(message: Schemas['StreamFigures']): void {
     for (const [subject, figures] of Object.entries(message.of)) {
       const samples = this.history.get(subject) ?? [];
       if (samples.length >= HISTORY_MAX) samples.shift();
@@ -112,7 +112,7 @@ class Stream {
       const { topic, key } = JSON.parse(event.data as string) as { topic: string; key?: string };
       this.forget([topic], key);
     });
-    source.addEventListener('figures', (event) => this.take(JSON.parse(event.data as string) as FiguresMessage));
+    source.addEventListener('figures', (event) => this.take(JSON.parse(event.data as string) as Schemas['StreamFigures']));
     source.addEventListener('error', () => {
       this.isLive = false;
       // The browser connects again by itself, but not after an answer that is no stream.

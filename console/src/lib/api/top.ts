@@ -1,6 +1,5 @@
 /** The answer of `/top` in the form of the stream's figures. */
 
-import type { Figures } from '$lib/coming';
 import type { Schemas } from './client';
 
 type Rate = Schemas['RateView'];
@@ -19,13 +18,14 @@ function together(rates: Rate[]): Rate {
   };
 }
 
-export function figuresOfTop(top: Schemas['TopView']): Record<string, Figures> {
-  const of: Record<string, Figures> = {};
-  for (const { disk, read, write, outstanding } of top.disks) of[`disk/${disk}`] = { read, write, outstanding };
+export function figuresOfTop(top: Schemas['TopView']): Record<string, Schemas['LoadView']> {
+  const of: Record<string, Schemas['LoadView']> = {};
+  for (const { disk, read, write, outstanding, client_count } of top.disks) of[`disk/${disk}`] = { read, write, outstanding, client_count };
   of['cluster'] = {
     read: together(top.disks.map((disk) => disk.read)),
     write: together(top.disks.map((disk) => disk.write)),
     outstanding: top.disks.reduce((sum, disk) => sum + disk.outstanding, 0),
+    client_count: top.disks.reduce((sum, disk) => sum + disk.client_count, 0),
   };
   return of;
 }

@@ -193,6 +193,7 @@ pub struct FullnessView {
 
 /// Whether the caller knows what is asked for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ConfirmHost {
     /// The name of the host that goes.

@@ -7,6 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 
 /// Which disks are listed: all, or those of which all holds that is given; page by page where `limit` is.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct DiskQuery {
     /// A part of their names.

@@ -40,6 +40,7 @@ pub struct EventsView {
 
 /// Which events are asked for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct EventQuery {
     /// Those of the last so many seconds.

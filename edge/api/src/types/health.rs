@@ -93,6 +93,7 @@ pub struct MakeSilence {
 
 /// A silence that is to end.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct NamedSilence {
     /// The kind of its findings.

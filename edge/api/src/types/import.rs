@@ -48,6 +48,7 @@ pub struct EndImport {
 
 /// A disk is to be deleted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteDisk {
     /// The disk's name.

@@ -158,6 +158,7 @@ pub struct PersonView {
 
 /// An authority is dropped although people are locked out by that.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ConfirmAuthority {
     /// Its fingerprint.

@@ -207,6 +207,7 @@ pub struct RollbackView {
 
 /// Which changes are asked for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ChangesQuery {
     /// An older snapshot of the same disk [default: all that the snapshot holds].
@@ -217,6 +218,7 @@ pub struct ChangesQuery {
 
 /// The confirmation that a snapshot is to be deleted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct ConfirmSnapshot {
     /// The snapshot's name.

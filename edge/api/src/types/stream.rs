@@ -8,6 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 /// What a stream is to tell.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct StreamQuery {
     /// Whose figures, with commas between: `cluster`, `host/NAME`, `disk/NAME`.

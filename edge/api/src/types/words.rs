@@ -53,8 +53,10 @@ words! {
     TopicWord {
         /// Disks, with where they are attached and their snapshots.
         Disks = "disks",
-        /// Hosts, with their devices.
+        /// Hosts.
         Hosts = "hosts",
+        /// Devices, by the names of their hosts.
+        Devices = "devices",
         /// Policies.
         Policies = "policies",
         /// Findings and silences.

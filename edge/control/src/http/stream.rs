@@ -43,7 +43,7 @@ impl Wanted {
                 .map_err(|error| Failure::usage(error.to_string()))?;
             match found {
                 TopicWord::Unknown => Err(Failure::usage(format!("there is no topic `{word}`"))
-                    .hint("disks, hosts, policies, health, events, settings, people")),
+                    .hint("disks, hosts, devices, policies, health, events, settings, people")),
                 known => Ok(known),
             }
         };

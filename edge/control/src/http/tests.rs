@@ -126,6 +126,14 @@ async fn the_document_names_every_path_and_type() {
     for path in paths {
         assert!(path.starts_with("/api/v1/"), "{path}");
     }
+    for (path, operations) in document["paths"].as_object().expect("paths") {
+        let of = |operation: &Value| operation["parameters"].as_array().cloned().unwrap_or_default();
+        for parameter in operations.as_object().expect("operations").values().flat_map(of) {
+            let name = parameter["name"].as_str().expect("a name");
+            let is_in_path = path.contains(&format!("{{{name}}}"));
+            assert_eq!(parameter["in"], if is_in_path { "path" } else { "query" }, "{name} of {path}");
+        }
+    }
     let text = document.to_string();
     // Events of the stream: the document says that it is text.
     let in_events = ["Changed", "StreamFigures"];

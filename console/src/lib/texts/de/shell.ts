@@ -85,9 +85,6 @@ export const shell: Texts['shell'] = {
   remedy: 'Abhilfe',
   login: {
     title: 'Anmelden',
-    name: 'Name',
-    password: 'Passwort',
-    submit: 'Anmelden',
     linkTitle: 'Mit einem Link',
     link: 'Führen Sie diesen Befehl als root auf einem Host aus, oder irgendwo mit Ihrem Zertifikat, und öffnen Sie den ausgegebenen Link. Er gilt einmal, für eine Minute.',
     opening: 'Anmeldung läuft …',

@@ -83,9 +83,6 @@ export const shell = {
   remedy: 'Remedy',
   login: {
     title: 'Sign in',
-    name: 'Name',
-    password: 'Password',
-    submit: 'Sign in',
     linkTitle: 'With a link',
     link: 'Run this on a host as root, or anywhere with your certificate, and open the link that it prints. The link works once, for a minute.',
     opening: 'Signing in…',

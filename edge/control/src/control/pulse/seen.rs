@@ -63,7 +63,10 @@ fn of_views(before: &Arc<View>, now: &Arc<View>) -> BTreeSet<Changed> {
     }
     for host in differing(&before.hosts, &now.hosts, |a, b| a.version == b.version) {
         let view = if now.hosts.contains_key(&host) { now } else { before };
-        changed.insert(about(TopicWord::Hosts, view.host_name(host)));
+        // A host's record tells of its devices.
+        for topic in [TopicWord::Hosts, TopicWord::Devices] {
+            changed.insert(about(topic, view.host_name(host)));
+        }
     }
     for policy in differing(&before.records.policies, &now.records.policies, PartialEq::eq) {
         changed.insert(about(TopicWord::Policies, policy));
