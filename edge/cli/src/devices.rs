@@ -138,7 +138,11 @@ async fn unclaimed(shell: &mut Shell<'_>, cluster: bool) -> Result<(), Failure> 
         return shell.show(&found, |found| unclaimed_table(found));
     }
     let all: AllDevicesView = shell.client.get("/api/v1/cluster/devices").await?;
-    shell.show(&all, |all| all_hosts_text(all, |host| unclaimed_table(&host.unclaimed)))
+    let table = |host: &HostDevicesView| match &host.unclaimed_unknown {
+        Some(why) => format!("not known: {why}"),
+        None => unclaimed_table(&host.unclaimed),
+    };
+    shell.show(&all, |all| all_hosts_text(all, table))
 }
 
 fn unclaimed_table(found: &[UnclaimedDevice]) -> String {

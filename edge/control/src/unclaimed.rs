@@ -8,7 +8,7 @@ use api::types::UnclaimedDevice;
 use failure::Failure;
 use serde::Deserialize;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 /// What `lsblk` is asked for.
@@ -60,7 +60,20 @@ pub async fn unclaimed(taken: &[PathBuf]) -> Result<Vec<UnclaimedDevice>, Failur
     let listing: Listing =
         serde_json::from_slice(&done.stdout).map_err(|error| Failure::failed(what, error))?;
     let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
-    Ok(of_listing(&listing, &taken.iter().map(real).collect()))
+    let found = of_listing(&listing, &taken.iter().map(real).collect());
+    // A drive that hangs holds up its own thread alone.
+    let looked = tokio::time::timeout(LSBLK_WAIT, tokio::task::spawn_blocking(|| with_clusters(found)));
+    let looked = looked.await.map_err(|_| Failure::failed(what, "a device does not answer"))?;
+    looked.map_err(|broken| Failure::failed(what, broken))
+}
+
+/// Devices of disk groups look blank to `lsblk`: what they say of themselves is told.
+fn with_clusters(mut found: Vec<UnclaimedDevice>) -> Vec<UnclaimedDevice> {
+    for device in found.iter_mut().filter(|device| device.held_by.is_none()) {
+        let cluster = engine::cluster_on(Path::new(&device.path));
+        device.held_by = cluster.map(|cluster| format!("holds data of a disk group of cluster {cluster}"));
+    }
+    found
 }
 
 fn of_listing(listing: &Listing, taken: &BTreeSet<PathBuf>) -> Vec<UnclaimedDevice> {

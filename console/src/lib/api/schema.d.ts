@@ -2391,6 +2391,8 @@ export interface components {
             host: string;
             /** @description Block devices that no group of it uses. */
             unclaimed?: components["schemas"]["UnclaimedDevice"][];
+            /** @description Why those are not known, if so. */
+            unclaimed_unknown?: string | null;
         };
         /** @description The pass on a host. */
         HostPassView: {

@@ -67,6 +67,9 @@ pub struct HostDevicesView {
     /// Block devices that no group of it uses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unclaimed: Vec<UnclaimedDevice>,
+    /// Why those are not known, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unclaimed_unknown: Option<String>,
 }
 
 /// A block device that no disk group uses.

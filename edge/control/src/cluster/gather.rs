@@ -123,8 +123,9 @@ impl Cluster {
     /// Follows what the guests of another host do; nothing where that cannot be followed now.
     pub async fn follow_load(&self, host: HostId) -> Option<Events> {
         let known = Arc::clone(self.view().host(host)?);
-        let state = self.state().await.ok().filter(|state| self.reaches(state, &known))?;
-        drop(state);
+        if !self.reaches(&self.state().await.ok()?, &known) {
+            return None;
+        }
         let client = client_of(&known, self.certified().as_deref()).ok()?;
         let followed = tokio::time::timeout(HOST_ANSWER_WAIT, client.events("/api/v1/stream/host")).await;
         followed.ok()?.ok()

@@ -1,6 +1,7 @@
 //! Space that is there, and that is promised; devices of all hosts.
 
 use super::Control;
+use crate::config::paths_of;
 use crate::unclaimed::unclaimed;
 use ::cluster::Provisioned;
 use api::types::{AllDevicesView, DeviceView, HostDevicesView, HostShareView, SpaceView, UnclaimedDevice};
@@ -55,11 +56,16 @@ impl Control {
     /// When the engine is gone.
     pub async fn all_devices(&self) -> Result<AllDevicesView, Failure> {
         let state = self.cluster.state().await?;
-        // Where devices cannot be listed, the rest is told all the same.
+        // Where block devices cannot be listed, the rest is told all the same.
+        let (unclaimed, unclaimed_unknown) = match self.unclaimed().await {
+            Ok(unclaimed) => (unclaimed, None),
+            Err(failure) => (Vec::new(), Some(failure.error)),
+        };
         let own = HostDevicesView {
             host: self.config().name.clone(),
             devices: self.devices().await?,
-            unclaimed: self.unclaimed().await.unwrap_or_default(),
+            unclaimed,
+            unclaimed_unknown,
         };
         let mut all = AllDevicesView { hosts: vec![own], silent: Vec::new() };
         let ((found, silent), (mut unclaimed, _)) = tokio::join!(
@@ -67,10 +73,12 @@ impl Control {
             self.cluster.ask_others::<Vec<UnclaimedDevice>>(&state, "/api/v1/devices/unclaimed"),
         );
         let view = self.cluster.view();
-        let of = |(id, devices)| HostDevicesView {
-            host: view.host_name(id),
-            devices,
-            unclaimed: unclaimed.remove(&id).unwrap_or_default(),
+        let of = |(id, devices)| {
+            let unclaimed = unclaimed.remove(&id);
+            let unclaimed_unknown =
+                unclaimed.is_none().then(|| "the host did not list its block devices".to_owned());
+            let unclaimed = unclaimed.unwrap_or_default();
+            HostDevicesView { host: view.host_name(id), devices, unclaimed, unclaimed_unknown }
         };
         all.hosts.extend(found.into_iter().map(of));
         all.silent = silent;
@@ -83,8 +91,13 @@ impl Control {
     /// # Errors
     /// When they cannot be listed, or the engine is gone.
     pub async fn unclaimed(&self) -> Result<Vec<UnclaimedDevice>, Failure> {
-        let taken: Vec<PathBuf> =
-            self.devices().await?.into_iter().map(|device| PathBuf::from(device.path)).collect();
+        // Devices of groups that could not be opened are groups' devices all the same.
+        let config = self.config();
+        let mut taken: Vec<PathBuf> = config.groups.iter().flat_map(paths_of).cloned().collect();
+        for group in self.store.groups().values() {
+            taken.extend(std::iter::once(&group.log).chain(&group.capacity).cloned());
+        }
+        taken.extend(self.devices().await?.into_iter().map(|device| PathBuf::from(device.path)));
         unclaimed(&taken).await
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// All that was known at a beat.
 pub struct Seen {
     view: Arc<View>,
-    /// Whether hosts seem to be there, and are reached.
+    /// How hosts seem to be: there, suspect, or away.
     conditions: BTreeMap<HostId, u8>,
     next_event: u64,
 }
