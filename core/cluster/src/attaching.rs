@@ -5,7 +5,7 @@
 //! claim is ignored once its holder is known to have ended. Must know nothing of connections, certificates or the
 //! directory.
 
-use base::HostId;
+use base::{HostId, Instant};
 use std::collections::BTreeSet;
 
 /// How a disk may be attached.
@@ -63,6 +63,27 @@ pub struct Claim {
     pub incarnation: u64,
 }
 
+/// A host that may let clients attach although another one has the disk, for a while: a running guest moves there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handover {
+    /// The host.
+    pub to: HostId,
+    /// Until when, by the clock that hosts share.
+    pub until: Instant,
+}
+
+impl Handover {
+    /// Whether a host may make use of it.
+    pub fn admits(&self, host: HostId, now: Instant) -> bool {
+        self.to == host && now < self.until
+    }
+
+    /// Whether it goes on with these claims: while another host than the one that it names has the disk.
+    pub fn goes_on(&self, claims: &[Claim]) -> bool {
+        claims.iter().any(|claim| claim.host != self.to)
+    }
+}
+
 /// Whether a host may let clients attach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {
@@ -112,6 +133,16 @@ mod tests {
         // Hosts that share the disk keep it when sharing ends. No other host gets it.
         assert_eq!(enter(&[other, me], me, false, alive), Admission::Held);
         assert_eq!(enter(&[me, other], claim(3, 1), false, alive), Admission::Taken(me));
+    }
+
+    #[test]
+    fn a_handover_admits_one_host_for_a_while_and_ends_with_the_host_before() {
+        let (from, to) = (claim(1, 10), claim(2, 20));
+        let handover = Handover { to: to.host, until: Instant(100) };
+        assert!(handover.admits(to.host, Instant(99)) && !handover.admits(to.host, Instant(100)));
+        assert!(!handover.admits(HostId(3), Instant(1)));
+        assert!(handover.goes_on(&[from]) && handover.goes_on(&[from, to]));
+        assert!(!handover.goes_on(&[to]) && !handover.goes_on(&[]));
     }
 
     #[test]

@@ -37,6 +37,9 @@ impl Level {
     /// The level from which on disks with parity may have snapshots or be compressed (docs/design/0053).
     pub const SNAPSHOTS_OF_ROWS: Level = Level(5);
 
+    /// The level from which on disks have labels, and can be handed over to another host.
+    pub const LABELS: Level = Level(6);
+
     /// Its number.
     pub const fn number(self) -> u16 {
         self.0

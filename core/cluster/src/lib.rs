@@ -44,7 +44,7 @@ mod what_if;
 mod words;
 
 pub use adopt::{Adopted, Found};
-pub use attaching::{Access, Admission, Claim, Guest, Limit, enter, leave};
+pub use attaching::{Access, Admission, Claim, Guest, Handover, Limit, enter, leave};
 pub use balance::{Balancer, Pause};
 pub use compliance::{Compliance, compliance};
 pub use device::{DeviceRecord, DeviceState, Leaving};

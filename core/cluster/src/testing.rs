@@ -56,7 +56,7 @@ fn device(host: u128, number: u128) -> DeviceRecord {
 }
 
 /// The level from which on all is there.
-pub(crate) const NEWEST: Level = Level::SNAPSHOTS_OF_ROWS;
+pub(crate) const NEWEST: Level = Level::LABELS;
 
 /// `hosts` hosts with `each` devices, all alive.
 pub(crate) fn cluster(hosts: u128, each: u128) -> View {

@@ -12,3 +12,9 @@ pub const ANSWER_WAIT: Duration = Duration::from_secs(120);
 pub const EVENT_BYTES_MAX: usize = 64 << 20;
 /// How long nothing may come on a stream of events; hosts send a sign of life every ten seconds.
 pub const EVENTS_SILENCE_MAX: Duration = Duration::from_secs(25);
+/// Longest key of a label.
+pub const LABEL_KEY_LENGTH_MAX: usize = 63;
+/// Longest value of a label, in bytes.
+pub const LABEL_VALUE_LENGTH_MAX: usize = 255;
+/// Most labels of a disk.
+pub const LABELS_MAX: usize = 32;

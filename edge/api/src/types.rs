@@ -33,7 +33,7 @@ mod what_if;
 mod words;
 
 pub use actions::ActionView;
-pub use attaching::{AllowedView, AttachedView};
+pub use attaching::{AllowedView, AttachedView, HandOver, HandoverView};
 pub use care::{
     BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, EvacuateDevice, EvacuationView, FateView,
     FullnessView, KeepDevice, MaintenanceMode, MaintenanceView, NOT_EMPTIED, RemovedHost, TouchedView,
@@ -464,6 +464,9 @@ pub struct DiskSummary {
     pub size: u64,
     /// Its rules, in short: `single,stripes=2`.
     pub policy: String,
+    /// Labels: what people and programs say of it, by key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// The named policy that it follows: its rules change with that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<String>,
@@ -523,6 +526,9 @@ pub struct DiskView {
     /// In a cluster: at which hosts clients have it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<AttachedView>,
+    /// The host that may attach it, too, for a while: a running guest moves there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover: Option<HandoverView>,
     /// Addresses for NBD clients.
     pub addresses: Vec<String>,
     /// The layout as lines of text.

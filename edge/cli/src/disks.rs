@@ -1,5 +1,6 @@
 //! `disk`.
 
+use crate::disk_marks::{HandoverOptions, handover, label, label_pair, labels_text};
 use crate::policies::explained_text;
 use crate::shell::{Shell, seconds, size};
 use crate::sorting::DiskSort;
@@ -40,6 +41,9 @@ pub enum DiskCommand {
         /// Policy that the listed disks follow, or their rules in short.
         #[arg(long, value_name = "POLICY")]
         policy: Option<String>,
+        /// Label that the listed disks have: KEY=VALUE, or KEY with any value; once per label.
+        #[arg(long, value_name = "LABEL")]
+        label: Vec<String>,
         /// List only disks that something is wrong with, or that wait for something.
         #[arg(long)]
         trouble: bool,
@@ -79,6 +83,19 @@ pub enum DiskCommand {
         /// New name of the disk.
         new_name: String,
     },
+    /// Set or remove labels of a disk: what people and programs say of it.
+    Label {
+        /// Name or id of the disk.
+        name: String,
+        /// Labels: KEY=VALUE sets one, KEY- removes it.
+        #[arg(required = true, value_name = "KEY=VALUE | KEY-")]
+        labels: Vec<String>,
+    },
+    /// Let one further host attach a disk for a while, so that a running guest can move there.
+    ///
+    /// The host that has the disk keeps it. The handover ends with its last client there, or with the time. Nothing else may have the disk at
+    /// two hosts without `share`.
+    Handover(HandoverOptions),
     /// Decide which copies of a disk that has diverged are kept.
     ///
     /// A disk has diverged when the directory was older than the devices, and a copy holds acknowledged writes that the others lack. Nothing is
@@ -152,6 +169,9 @@ pub struct CreateOptions {
     /// Name of a policy, rules, or both: single, gold,stripes=2 [default on a single host: single].
     #[arg(long)]
     policy: Option<String>,
+    /// Label of the disk; once per label.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label_pair)]
+    label: Vec<(String, String)>,
     /// Let clients only read.
     #[arg(long)]
     read_only: bool,
@@ -225,8 +245,11 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
         DiskCommand::Create(options) => create(shell, options).await,
         DiskCommand::Clone(options) => clone(shell, options).await,
         DiskCommand::Flatten { name } => flatten(shell, &name).await,
-        DiskCommand::List { name, policy, trouble, clones_of, sort, reverse } => {
-            let query = DiskQuery { name, policy, trouble, ..DiskQuery::default() };
+        DiskCommand::Label { name, labels } => label(shell, &name, &labels).await,
+        DiskCommand::Handover(options) => handover(shell, options).await,
+        DiskCommand::List { name, policy, label, trouble, clones_of, sort, reverse } => {
+            let label = (!label.is_empty()).then(|| label.join(","));
+            let query = DiskQuery { name, policy, trouble, label, ..DiskQuery::default() };
             let mut disks: Vec<DiskSummary> = shell.client.get(&query.path()).await?;
             if let Some(of) = clones_of {
                 let is_of = |origin: &str| origin == of || origin.split('@').next() == Some(of.as_str());
@@ -284,8 +307,9 @@ pub async fn run(shell: &mut Shell<'_>, command: DiskCommand) -> Result<(), Fail
 
 /// Creates a disk, or shows how it would be created.
 async fn create(shell: &mut Shell<'_>, options: CreateOptions) -> Result<(), Failure> {
-    let CreateOptions { name, size, policy, read_only, share, unless_there, dry_run } = options;
-    let request = CreateDisk { name, size, policy, read_only, share, unless_there, dry_run };
+    let CreateOptions { name, size, policy, label, read_only, share, unless_there, dry_run } = options;
+    let labels = label.into_iter().collect();
+    let request = CreateDisk { name, size, policy, labels, read_only, share, unless_there, dry_run };
     if dry_run {
         let plan: ExplainedPolicy = shell.client.post("/api/v1/disks", &request).await?;
         return shell.show(&plan, explained_text);
@@ -610,6 +634,7 @@ fn disk_text(disk: &DiskView) -> String {
                 None => summary.policy.clone(),
             },
         ),
+        ("labels", if summary.labels.is_empty() { String::new() } else { labels_text(summary) }),
         ("clone of", summary.clone_of.clone().unwrap_or_default()),
         ("compliance", summary.compliance.text()),
         (
@@ -668,7 +693,8 @@ fn attached_text(disk: &DiskView) -> String {
         Some(1) => format!("at host {}, 1 client", one.host),
         Some(count) => format!("at host {}, {count} clients", one.host),
     };
-    disk.attached.iter().map(text).collect::<Vec<_>>().join("\n")
+    let handed = disk.handover.as_ref().map(|one| format!("being handed over to host {}", one.host));
+    disk.attached.iter().map(text).chain(handed).collect::<Vec<_>>().join("\n")
 }
 
 /// Who may attach to it.

@@ -83,18 +83,21 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "drystone disk create web 100GiB --policy gold",
             "drystone disk create db 1TiB --policy gold,stripes=4 --dry-run",
             "drystone disk create web 100GiB --unless-there --json",
+            "drystone disk create web 100GiB --label team=db --label env=test",
         ],
     ),
-    (
-        "disk list",
-        &["drystone disk list --sort allocated", "drystone disk list --policy gold --trouble --json"],
-    ),
+    ("disk list", &["drystone disk list --sort allocated", "drystone disk list --label team=db,env --json"]),
     ("disk show", &["drystone disk show web", "drystone disk show web --json"]),
     (
         "disk resize",
         &["drystone disk resize web 200GiB", "drystone disk resize web 50GiB --confirm web --detach-clients"],
     ),
     ("disk rename", &["drystone disk rename web web-old", "drystone disk rename web-new web --json"]),
+    ("disk label", &["drystone disk label web team=db env=test", "drystone disk label web env- --json"]),
+    (
+        "disk handover",
+        &["drystone disk handover web --to host-2 --for 5m", "drystone disk handover web --cancel"],
+    ),
     ("disk resolve", &["drystone disk show web", "drystone disk resolve web --keep host-2 --confirm web"]),
     (
         "disk allow",
@@ -469,6 +472,7 @@ mod tests {
         "Keep",
         "Kill",
         "Leave",
+        "Let",
         "List",
         "Manage",
         "Measure",

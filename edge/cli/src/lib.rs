@@ -8,6 +8,7 @@ mod attach;
 mod cluster;
 pub mod demo;
 mod devices;
+mod disk_marks;
 mod disks;
 mod estimate;
 mod events;

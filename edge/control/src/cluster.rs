@@ -13,6 +13,7 @@ mod follow;
 mod follow_policies;
 mod gather;
 mod grow;
+mod handover;
 mod hosts;
 mod in_use;
 mod keeper;

@@ -15,6 +15,7 @@ mod estimate;
 mod events;
 mod explained;
 mod founding;
+mod handover;
 mod health;
 mod imports;
 mod locks;

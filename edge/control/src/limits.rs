@@ -17,6 +17,8 @@ pub const SAMPLES_KEPT: Duration = Duration::from_secs(3600);
 pub const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
 /// Bytes of all samples together; the oldest go first. A busy disk costs about 600 bytes a second.
 pub const SAMPLE_BYTES_MAX: usize = 64 << 20;
+/// Longest handover of a disk.
+pub const HANDOVER_MAX: Duration = Duration::from_secs(3600);
 /// How long the seconds of series are kept.
 pub const SERIES_KEPT: Duration = Duration::from_secs(3600);
 /// Bytes of all of them together; the oldest go first. A busy disk costs about 150 bytes a second.

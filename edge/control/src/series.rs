@@ -7,12 +7,12 @@ mod files;
 mod recent;
 mod row;
 mod steps;
+mod subject;
 #[cfg(test)]
 mod tests;
 
 use crate::limits::SERIES_SLOT;
 use crate::system::blocking;
-use base::{DeviceId, DiskId};
 use files::Files;
 use iostats::Interval;
 use recent::Recent;
@@ -21,17 +21,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use steps::{Range, Steps};
-
-/// Whose series it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Subject {
-    /// All guests at this host.
-    Host,
-    /// The guests of a disk at this host.
-    Disk(DiskId),
-    /// A device of this host.
-    Device(DeviceId),
-}
+pub use subject::Subject;
 
 /// The series of a host.
 #[derive(Debug)]

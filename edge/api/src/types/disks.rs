@@ -3,6 +3,7 @@
 use super::AllowedView;
 use crate::client::escaped;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
 
 /// Which disks are listed: all, or those of which all holds that is given; page by page where `limit` is.
@@ -19,6 +20,9 @@ pub struct DiskQuery {
     /// Whether only those are listed that something is wrong with, or that wait for something.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub trouble: bool,
+    /// Labels that they have, with commas between them: `team=db,env`. Without a value, any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// Only those whose names come after this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
@@ -30,8 +34,8 @@ pub struct DiskQuery {
 impl DiskQuery {
     /// Where the disks are that it asks for.
     pub fn path(&self) -> String {
-        let DiskQuery { name, policy, trouble, after, limit } = self;
-        let texts = [("name", name), ("policy", policy), ("after", after)];
+        let DiskQuery { name, policy, trouble, label, after, limit } = self;
+        let texts = [("name", name), ("policy", policy), ("label", label), ("after", after)];
         let texts =
             texts.into_iter().filter_map(|(key, text)| Some(format!("{key}={}", escaped(text.as_deref()?))));
         let trouble = trouble.then(|| "trouble=true".to_owned());
@@ -62,6 +66,9 @@ pub struct CreateDisk {
     /// Whether clients of several hosts may have it at once. In a cluster; on a host alone it says nothing.
     #[serde(default)]
     pub share: bool,
+    /// Labels: what people and programs say of it, by key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// Whether a disk of this name that is there already, with this size, these rules and settings, is the answer: then the request can be repeated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unless_there: bool,
@@ -93,6 +100,9 @@ pub struct ChangeDisk {
     /// Who may attach to it over the network; for admins to say.
     #[serde(default)]
     pub allowed: Option<AllowedView>,
+    /// Labels that are set, by key; `null` removes one. Others stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<BTreeMap<String, Option<String>>>,
     /// Of a disk that has diverged: the host whose copies are kept. What the others hold beyond that is overwritten.
     #[serde(default)]
     pub keep: Option<String>,

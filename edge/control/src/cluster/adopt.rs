@@ -79,6 +79,7 @@ impl Cluster {
             created: now_seconds(),
             maker: (self.me, self.incarnation),
             gone: BTreeSet::new(),
+            labels: std::collections::BTreeMap::new(),
         })
     }
 

@@ -262,7 +262,8 @@ impl Cluster {
     /// so one of the two notices the other.
     async fn hold(&self, disk: DiskId, state: &ClusterState) -> Attempt {
         let known = self.attached(disk);
-        match enter(&known.claims, self.me(), self.is_shared(disk), |claim| self.is_void(claim, state)) {
+        let may_join = self.is_shared(disk) || self.is_handed_over(&known);
+        match enter(&known.claims, self.me(), may_join, |claim| self.is_void(claim, state)) {
             Admission::Held => return Attempt::Held,
             Admission::Taken(claim) => return Attempt::Taken(claim),
             Admission::Take(_) => {}
@@ -277,7 +278,8 @@ impl Cluster {
                 (Err(_), _) | (_, Err(_)) => return self.hold_alone(disk, state),
             };
             let is_void = |claim: &Claim| self.is_void(claim, state);
-            let claims = match enter(&known.claims, self.me(), record.access.is_shared, is_void) {
+            let may_join = record.access.is_shared || self.is_handed_over(&known);
+            let claims = match enter(&known.claims, self.me(), may_join, is_void) {
                 Admission::Held => {
                     self.note_attached(disk, known);
                     return Attempt::Held;
@@ -294,6 +296,11 @@ impl Cluster {
         Attempt::Restless
     }
 
+    /// Whether this host may have a disk although another one has it.
+    fn is_handed_over(&self, known: &Attached) -> bool {
+        known.handover.is_some_and(|handover| handover.admits(self.me, self.directory_now()))
+    }
+
     fn is_shared(&self, disk: DiskId) -> bool {
         self.view().disks.get(&disk).is_some_and(|disk| disk.record.access.is_shared)
     }
@@ -307,7 +314,7 @@ impl Cluster {
     ) -> Result<Option<Attached>, Failure> {
         match self.directory().commit(vec![known.change(disk, claims)?]).await {
             Outcome::Done { version } => {
-                self.note_attached(disk, Attached { version, claims: claims.to_vec() });
+                self.note_attached(disk, known.with(version, claims));
                 Ok(None)
             }
             Outcome::Conflict { current } => {

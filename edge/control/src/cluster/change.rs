@@ -12,6 +12,7 @@ use crate::events::Kind;
 use crate::limits::{BEAT_PERIOD, GROWTH_PATIENCE, GROWTH_WAIT, KEEP_PAUSE, SIZE_POLL, SURPLUS_WAIT};
 use crate::system::{blocking_seed, component_ids};
 use ::cluster::{DiskRecord, DiskState, Limit, Objection};
+use api::name::check_labels;
 use api::types::{AllowedView, ChangeDisk};
 use base::{DiskId, HostId, NodeId};
 use engine::{ClusterCommand, ClusterState, Command, EngineError, Order, OrderFailure};
@@ -95,7 +96,22 @@ impl Cluster {
         found.ok_or_else(|| Failure::new(Code::NotFound, format!("disk {id} is being deleted, or gone")))
     }
 
-    /// Another name, or another access.
+    /// Refuses labels that hosts of a former release could not read.
+    ///
+    /// # Errors
+    /// While the records are of a level without them.
+    pub(super) fn expect_labels(&self, disk: &str, has_any: bool) -> Result<(), Failure> {
+        let (level, needed) = (self.view().level.level, ::cluster::Level::LABELS);
+        if !has_any || level >= needed {
+            return Ok(());
+        }
+        let text =
+            format!("disk {disk}: labels need records of {needed}, and those of this cluster are at {level}");
+        Err(Failure::refused(text)
+            .hint("`drystone cluster upgrade` raises it once all hosts run this release"))
+    }
+
+    /// Another name, access, or other labels.
     async fn edit(&self, id: DiskId, request: &ChangeDisk) -> Result<(), Failure> {
         let (name, read_only) = (request.name.as_deref(), request.read_only);
         let limit = request.allowed.as_ref().map(|allowed| self.limit_of(allowed)).transpose()?;
@@ -118,10 +134,12 @@ impl Cluster {
             if access != record.access {
                 record = record.with_access(access).map_err(refused)?.record;
             }
-            if record == disk.record {
+            let labels = labels_after(&disk.labels, request.labels.as_ref())?;
+            if record == disk.record && labels == disk.labels {
                 return Ok(());
             }
-            let mut next = disk.with(record);
+            self.expect_labels(&record.name, labels != disk.labels)?;
+            let mut next = ClusterDisk { labels, ..disk.with(record) };
             let mut changes = vec![next.change(disk.record.version)?];
             if new_name.is_some() {
                 changes.extend(self.name_changes(&disk, &next).await?);
@@ -519,4 +537,20 @@ pub(super) fn unknown(name: &str) -> Failure {
 
 pub(super) fn restless(id: DiskId) -> Failure {
     Failure::new(Code::Conflict, format!("the record of disk {id} changes all the time")).hint("try again")
+}
+
+/// The labels of a disk with those that a request sets or removes.
+fn labels_after(
+    before: &BTreeMap<String, String>,
+    change: Option<&BTreeMap<String, Option<String>>>,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let mut labels = before.clone();
+    for (key, value) in change.into_iter().flatten() {
+        match value {
+            Some(value) => labels.insert(key.clone(), value.clone()),
+            None => labels.remove(key),
+        };
+    }
+    check_labels(&labels)?;
+    Ok(labels)
 }

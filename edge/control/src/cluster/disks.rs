@@ -34,6 +34,7 @@ impl Cluster {
         origin: Option<Origin>,
     ) -> Result<String, Failure> {
         let Rules { policy, follows } = rules;
+        self.expect_labels(&request.name, !request.labels.is_empty())?;
         let spaces = self.spaces().await?;
         let mut ids = component_ids(blocking_seed()?);
         let plan = placement::plan(&policy, request.size, &spaces, &mut ids, blocking_seed()?)?;
@@ -54,6 +55,7 @@ impl Cluster {
             created: now_seconds(),
             maker: (self.me, self.incarnation),
             gone: BTreeSet::new(),
+            labels: request.labels,
         };
         disk.record.version = self.record_new(&disk).await?;
         if let Err(failure) = self.make_components(&disk, made.create).await {

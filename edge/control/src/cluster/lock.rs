@@ -86,7 +86,9 @@ impl Cluster {
             }
             let was_shared = disk.record.access.is_shared && disk.record.state == DiskState::Active;
             let claims = [self.me()];
-            let mut changes = vec![attached.change(id, &claims)?];
+            // Another host would come in by a handover otherwise.
+            let known = Attached { handover: None, ..attached };
+            let mut changes = vec![known.change(id, &claims)?];
             let mut next = disk.clone();
             if was_shared {
                 // Another host would join the claim otherwise.
@@ -97,7 +99,7 @@ impl Cluster {
             }
             match self.directory().commit(changes).await {
                 Outcome::Done { version } => {
-                    self.note_attached(id, Attached { version, claims: claims.to_vec() });
+                    self.note_attached(id, known.with(version, &claims));
                     if was_shared {
                         next.record.version = version;
                         self.note(&next);

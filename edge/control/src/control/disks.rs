@@ -5,11 +5,12 @@ use crate::cluster::{Rules, is_taken};
 use crate::directory::DiskEntry;
 use crate::events::Kind;
 use crate::limits::DISKS_MAX;
-use api::name::check_name;
+use api::name::{check_labels, check_name};
 use api::types::{ChangeDisk, CreateDisk, DeleteDisk, DiskSummary, DiskView, ExplainPolicy, ExplainedPolicy};
 use base::units::{SECTOR_SIZE, format_bytes};
 use engine::{DiskLock, DiskRecord};
 use failure::{Code, Failure};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Control {
@@ -75,6 +76,9 @@ impl Control {
             let several = if record.access.is_shared { "several hosts" } else { "one host" };
             others.push(format!("clients of {several} may have it at once"));
         }
+        if !request.labels.is_empty() && entry.labels != request.labels {
+            others.push(format!("its labels are {}", labels_text(&entry.labels)));
+        }
         match others.is_empty() {
             true => self.disk_view(&record.id.to_string()).await.map(Some),
             false => Err(Failure::new(
@@ -86,6 +90,7 @@ impl Control {
 
     async fn make_disk(&self, request: CreateDisk) -> Result<DiskView, Failure> {
         check_name(&request.name)?;
+        check_labels(&request.labels)?;
         let rules = self.resolve_rules(request.policy.as_deref(), None)?;
         let _change = self.changes.lock().await;
         self.check_disk_count()?;
@@ -120,7 +125,11 @@ impl Control {
             }
         };
         let is_other = self.find(&changed.summary.id)?.record.access.limit != before.record.access.limit;
-        let text = change_text(&before.record, &changed.summary, is_other);
+        let mut text = change_text(&before.record, &changed.summary, is_other);
+        if changed.summary.labels != before.labels {
+            let separator = if text.is_empty() { "" } else { "; " };
+            text += &format!("{separator}its labels are {}", labels_text(&changed.summary.labels));
+        }
         if !text.is_empty() {
             self.events.disk(Kind::DiskChanged, &before.record.name, text);
         }
@@ -168,6 +177,14 @@ impl Control {
         let _change = self.changes.lock().await;
         let entry = self.find(name)?;
         self.cluster.delete_disk(entry.record.id).await
+    }
+}
+
+/// `env=test, team=db`, or `none`.
+fn labels_text(labels: &BTreeMap<String, String>) -> String {
+    match labels.is_empty() {
+        true => "none".to_owned(),
+        false => labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", "),
     }
 }
 

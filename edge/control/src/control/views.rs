@@ -136,8 +136,12 @@ impl Control {
             let wanted = query.policy.as_deref();
             wanted.is_none_or(|wanted| disk.follows.as_deref() == Some(wanted) || disk.policy == wanted)
         };
-        let mut found =
-            summaries.filter(|disk| has_policy(disk) && (!query.trouble || disk.trouble.is_some()));
+        let wanted: Vec<&str> = query.label.iter().flat_map(|text| text.split(',')).collect();
+        let has_labels = |disk: &DiskSummary| wanted.iter().all(|wanted| has_label(&disk.labels, wanted));
+        let is_meant = |disk: &DiskSummary| {
+            has_policy(disk) && has_labels(disk) && (!query.trouble || disk.trouble.is_some())
+        };
+        let mut found = summaries.filter(is_meant);
         let disks = found.by_ref().take(query.limit.unwrap_or(usize::MAX)).collect();
         Ok((disks, found.next().is_some()))
     }
@@ -167,6 +171,7 @@ impl Control {
             summary: summary(&entry, state, &spaces, &gathered),
             owner: gathered.owner_name(record.id),
             attached: gathered.attached(record.id),
+            handover: self.handover_view(record.id, &record.name),
             rules: rules_of(&record.policy),
             created: entry.created,
             epoch: record.epoch,
@@ -305,6 +310,14 @@ pub(crate) struct DiskSpaces {
     pub(crate) clones: u32,
 }
 
+/// Whether a disk has a label: `team=db`, or `team` with whatever value.
+fn has_label(labels: &BTreeMap<String, String>, wanted: &str) -> bool {
+    match wanted.split_once('=') {
+        Some((key, value)) => labels.get(key).is_some_and(|found| found == value),
+        None => labels.contains_key(wanted),
+    }
+}
+
 /// Why a disk cannot be used, if so.
 fn unavailable(entry: &DiskEntry, state: Option<&DiskState>, gathered: &Gathered) -> Option<String> {
     match (state, entry.state) {
@@ -338,6 +351,7 @@ fn summary(
         id: record.id.to_string(),
         size: record.size,
         policy: record.policy.short(),
+        labels: entry.labels.clone(),
         follows: gathered.disk(record.id).and_then(|disk| disk.record.follows.clone()),
         compliance: gathered.compliance(record.id),
         read_only: record.read_only,

@@ -142,6 +142,7 @@ fn converted(former: FormerDisk, host: HostId) -> Result<ClusterDisk, String> {
         created: former.created,
         maker: (host, BEFORE_ALL),
         gone: BTreeSet::new(),
+        labels: BTreeMap::new(),
     })
 }
 

@@ -7,6 +7,7 @@ use engine::DiskRecord;
 use layout::Layout;
 use placement::{Percent, Policy};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// How far a disk has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,8 @@ pub struct DiskEntry {
     pub record: DiskRecord,
     /// When it was made, in seconds since 1970.
     pub created: u64,
+    /// What people and programs say of it, by key.
+    pub labels: BTreeMap<String, String>,
 }
 
 /// A policy that somebody made.

@@ -81,7 +81,7 @@ fn methods_of(item: &utoipa::openapi::PathItem) -> Vec<&'static str> {
 
 /// Every route.
 pub(super) fn table() -> Vec<Route> {
-    [general(), snapshots(), estimates()].into_iter().flatten().collect()
+    [general(), disks(), snapshots(), estimates()].into_iter().flatten().collect()
 }
 
 #[rustfmt::skip]
@@ -115,6 +115,23 @@ fn snapshots() -> Vec<Route> {
         right("GET /api/v1/disks/{name}/rollback", See, routes!(handlers::rollback)),
         right("PATCH /api/v1/disks/{name}/snapshots/{snapshot}", ChangeDisk, routes!(handlers::change_snapshot)),
         right("DELETE /api/v1/disks/{name}/snapshots/{snapshot}", ChangeDisk, routes!(handlers::delete_snapshot)),
+    ]
+}
+
+#[rustfmt::skip]
+fn disks() -> Vec<Route> {
+    vec![
+        right("GET /api/v1/disks", See, routes!(handlers::disks)),
+        right("POST /api/v1/disks", ChangeDisk, routes!(handlers::create_disk)),
+        right("GET /api/v1/disks/{name}", See, routes!(handlers::disk)),
+        // To say who may attach needs `ChangeCluster` besides: the handler looks at the body.
+        right("PATCH /api/v1/disks/{name}", ChangeDisk, routes!(handlers::change_disk)),
+        right("DELETE /api/v1/disks/{name}", ChangeDisk, routes!(handlers::delete_disk)),
+        right("POST /api/v1/disks/{name}/import", ChangeDisk, routes!(handlers::begin_import)),
+        right("POST /api/v1/disks/{name}/import/end", ChangeDisk, routes!(handlers::end_import)),
+        right("POST /api/v1/disks/{name}/handover", ChangeDisk, routes!(views::hand_over)),
+        right("DELETE /api/v1/disks/{name}/handover", ChangeDisk, routes!(views::end_handover)),
+        right("GET /api/v1/disks/{name}/histograms", See, routes!(handlers::histograms)),
     ]
 }
 
@@ -159,15 +176,6 @@ fn general() -> Vec<Route> {
         right("POST /api/v1/devices/host", ActAsHost, routes!(handlers::devices_ordered)),
         right("POST /api/v1/devices/evacuate", ChangeCluster, routes!(handlers::evacuate_device)),
         right("POST /api/v1/devices/keep", ChangeCluster, routes!(handlers::keep_device)),
-        right("GET /api/v1/disks", See, routes!(handlers::disks)),
-        right("POST /api/v1/disks", ChangeDisk, routes!(handlers::create_disk)),
-        right("GET /api/v1/disks/{name}", See, routes!(handlers::disk)),
-        // To say who may attach needs `ChangeCluster` besides: the handler looks at the body.
-        right("PATCH /api/v1/disks/{name}", ChangeDisk, routes!(handlers::change_disk)),
-        right("DELETE /api/v1/disks/{name}", ChangeDisk, routes!(handlers::delete_disk)),
-        right("POST /api/v1/disks/{name}/import", ChangeDisk, routes!(handlers::begin_import)),
-        right("POST /api/v1/disks/{name}/import/end", ChangeDisk, routes!(handlers::end_import)),
-        right("GET /api/v1/disks/{name}/histograms", See, routes!(handlers::histograms)),
         right("GET /api/v1/me", See, routes!(handlers::me)),
         right("GET /api/v1/stream", See, routes!(stream::stream)),
         right("GET /api/v1/stream/host", See, routes!(stream::stream_host)),

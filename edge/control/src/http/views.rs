@@ -1,10 +1,14 @@
-//! Handlers of what runs and of what was: tasks and series.
+//! Handlers of tasks, series and handovers.
 
 use crate::control::Control;
-use crate::http::input::Options;
-use api::types::{HostSeriesQuery, HostSeriesView, HostTasksView, SeriesQuery, SeriesView, TasksView};
+use crate::http::input::{Input, Options};
+use api::types::{
+    HandOver, HandoverView, HostSeriesQuery, HostSeriesView, HostTasksView, SeriesQuery, SeriesView,
+    TasksView,
+};
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use failure::Failure;
 use std::sync::Arc;
 
@@ -37,4 +41,22 @@ pub async fn host_series(
     Options(query): Options<HostSeriesQuery>,
 ) -> Answer<HostSeriesView> {
     control.host_series(&query).await.map(Json)
+}
+
+/// Let one further host attach a disk for a while, so that a running guest can move there. The host that has the disk keeps it; the handover ends
+/// with its last client there, or with the time.
+#[utoipa::path(post, path = "/api/v1/disks/{name}/handover", params(("name" = String, Path)), request_body = HandOver, responses((status = 200, body = HandoverView), (status = "default", body = Failure)))]
+pub async fn hand_over(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Input(request): Input<HandOver>,
+) -> Answer<HandoverView> {
+    control.hand_over(&name, &request).await.map(Json)
+}
+
+/// End the handover of a disk. Hosts that have the disk by now keep it.
+#[utoipa::path(delete, path = "/api/v1/disks/{name}/handover", params(("name" = String, Path)), responses((status = 204), (status = "default", body = Failure)))]
+pub async fn end_handover(State(control): Shared, Path(name): Path<String>) -> Result<StatusCode, Failure> {
+    control.end_handover(&name).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -2,8 +2,8 @@
 //!
 //! Rows are added at the end, and a row that a crash cut short is cut off before the next one is added. Nothing that follows damage is read.
 
-use super::Range;
 use super::row::Row;
+use super::steps::Range;
 use crate::limits::{SERIES_FILES_BYTES_MAX, SERIES_FILES_KEPT};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};

@@ -1,6 +1,7 @@
 //! The seconds of the last hour.
 
-use super::{Steps, Subject};
+use super::steps::Steps;
+use super::subject::Subject;
 use crate::limits::{SERIES_BYTES_MAX, SERIES_KEPT};
 use base::bytes::{Reader, Writer};
 use iostats::Interval;

@@ -1,6 +1,6 @@
 //! Rows as bytes (docs/formats/series.md).
 
-use super::Subject;
+use super::subject::Subject;
 use base::bytes::{Reader, Writer};
 use base::checksum::{is_sealed, seal};
 use base::{DeviceId, DiskId};

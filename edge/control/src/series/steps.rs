@@ -1,7 +1,7 @@
 //! What is asked for: steps of equal length, and what is known of each.
 
-use super::Subject;
 use super::row::Row;
+use super::subject::Subject;
 use iostats::Interval;
 use std::collections::BTreeMap;
 

@@ -1,4 +1,7 @@
+//! Series as they are kept, over ends of the process and damage.
+
 use super::*;
+use base::DiskId;
 use base::Instant;
 use iostats::{Operation, Recorder};
 use std::fs::OpenOptions;

@@ -90,6 +90,51 @@ fn a_disk_is_attached_at_one_host_at_a_time_unless_it_is_shared() {
     assert_eq!(shared["share"], true, "{shared}");
 }
 
+/// As a hypervisor does it: the guest's disk is open at both hosts for a moment.
+#[test]
+fn a_disk_that_is_handed_over_is_had_by_one_further_host_until_the_guest_has_moved() {
+    let cluster = Cluster::start(3);
+    cluster.exclusive("web");
+    let nobody = cluster.json("c", &["disk", "handover", "web", "--to", "b"]);
+    assert!(nobody.get("until").is_none(), "nobody has it, and nothing is needed: {nobody}");
+    let mut from = cluster.attach("a", "web");
+    from.write(0, &[1; 4096]).expect("it writes");
+    wait_for("all hosts know where", SECONDS, || cluster.attached("c", "web").is_array().then_some(()));
+    let made = cluster.json("c", &["disk", "handover", "web", "--to", "b", "--for", "10m"]);
+    assert!(made["until"].as_u64() > Some(1_600_000_000), "{made}");
+    let mut to = wait_for("host b hears of it", SECONDS, || cluster.try_attach("b", "web").ok());
+    assert_refused(cluster.try_attach("c", "web"), &["is attached at host"]);
+    assert_eq!(cluster.json("a", &["disk", "show", "web"])["handover"]["host"], "b");
+    // What either writes the other reads.
+    assert_eq!(to.read(0, 4096), Ok(vec![1; 4096]));
+    to.write(4096, &[2; 4096]).expect("it writes");
+    assert_eq!(from.read(4096, 4096), Ok(vec![2; 4096]));
+    drop(from);
+    wait_for("the handover has ended", SECONDS, || {
+        let shown = cluster.json("c", &["disk", "show", "web"]);
+        (shown.get("handover").is_none() && shown["attached"][0]["host"] == "b").then_some(())
+    });
+    assert_eq!(to.read(0, 4096), Ok(vec![1; 4096]));
+    // The way back needs another one; it can be ended before anybody came, and a time passes by itself.
+    assert_refused(cluster.try_attach("a", "web"), &["is attached at host b"]);
+    cluster.json("a", &["disk", "handover", "web", "--to", "a"]);
+    cluster.json("a", &["disk", "handover", "web", "--cancel"]);
+    assert_refused(cluster.try_attach("a", "web"), &["is attached at host b"]);
+    cluster.json("a", &["disk", "handover", "web", "--to", "a", "--for", "1s"]);
+    std::thread::sleep(Duration::from_secs(2));
+    assert_refused(cluster.try_attach("a", "web"), &["is attached at host b"]);
+    for wrong in [&["--to", "z"][..], &["--to", "a", "--for", "2h"]] {
+        let refused = cluster.cli("a", &[&["disk", "handover", "web"][..], wrong].concat());
+        assert!(!refused.status.success(), "{}", said(&refused));
+    }
+    // Whoever locks the disk lets nobody in by an earlier handover.
+    cluster.json("a", &["disk", "handover", "web", "--to", "a"]);
+    drop(to);
+    wait_for("nobody has it", SECONDS, || cluster.attached("a", "web").is_null().then_some(()));
+    cluster.json("c", &["disk", "resize", "web", "32MiB", "--confirm", "web"]);
+    drop(wait_for("host c gets it", SECONDS, || cluster.try_attach("c", "web").ok()));
+}
+
 #[test]
 fn a_host_that_ended_holds_nobody_up_and_one_that_stands_still_only_for_a_while() {
     let cluster = Cluster::start(3);

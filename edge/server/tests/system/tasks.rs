@@ -118,6 +118,44 @@ fn findings_offer_the_requests_that_mend_them() {
 }
 
 #[test]
+fn disks_have_labels_and_are_found_by_them() {
+    let cluster = Cluster::start(3);
+    let create = |name: &str, labels: &[&str]| {
+        let labels: Vec<&str> = labels.iter().flat_map(|label| ["--label", label]).collect();
+        cluster.json("a", &[&["disk", "create", name, "16MiB"][..], &labels].concat())
+    };
+    assert_eq!(create("web", &["team=front", "env=test"])["labels"]["team"], "front");
+    create("db", &["team=back"]);
+    create("spare", &[]);
+    let listed = |host: &str, labels: &[&str]| -> Vec<String> {
+        let labels: Vec<&str> = labels.iter().flat_map(|label| ["--label", label]).collect();
+        let found = cluster.json(host, &[&["disk", "list"][..], &labels].concat());
+        let name = |disk: &Value| disk["name"].as_str().expect("a name").to_owned();
+        found.as_array().expect("a list").iter().map(name).collect()
+    };
+    wait_for("host c hears of them", SECONDS, || (listed("c", &[]).len() == 3).then_some(()));
+    assert_eq!(listed("c", &["team"]), ["db", "web"]);
+    assert_eq!(listed("c", &["team=back"]), ["db"]);
+    assert_eq!(listed("c", &["team", "env=test"]), ["web"]);
+    assert_eq!(listed("c", &["team=none"]), [""; 0]);
+    let changed = cluster.json("b", &["disk", "label", "web", "env-", "team=all", "tier=1"]);
+    assert_eq!(changed["labels"], serde_json::json!({ "team": "all", "tier": "1" }), "{changed}");
+    let shown = said(&cluster.cli("b", &["disk", "show", "web"]));
+    assert!(shown.contains("team=all, tier=1"), "{shown}");
+    let events = said(&cluster.cli("b", &["events", "--about", "web"]));
+    assert!(events.contains("its labels are team=all, tier=1"), "{events}");
+    for wrong in ["a b=c", "=c", "word", &format!("a={}", "x".repeat(256))] {
+        let refused = cluster.cli("b", &["disk", "label", "web", wrong]);
+        assert_eq!(refused.status.code(), Some(2), "{wrong}: {}", said(&refused));
+    }
+    // A creation that is repeated is the same only with the same labels.
+    let again = ["disk", "create", "db", "16MiB", "--unless-there", "--label"];
+    cluster.json("a", &[&again[..], &["team=back"]].concat());
+    let other = cluster.cli("a", &[&again[..], &["team=front"]].concat());
+    assert_eq!(other.status.code(), Some(5), "{}", said(&other));
+}
+
+#[test]
 fn what_guests_and_devices_did_is_told_by_every_host() {
     let cluster = start();
     cluster.json("c", &["disk", "create", "web", "64MiB", "--policy", "default,stripes=1"]);

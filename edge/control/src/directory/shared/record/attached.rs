@@ -6,8 +6,8 @@
 use super::super::{Change, Entry};
 use super::level::unread;
 use super::{ATTACHED, parsed, read};
-use ::cluster::Claim;
-use base::DiskId;
+use ::cluster::{Claim, Handover};
+use base::{DiskId, Instant};
 use failure::Failure;
 use serde::{Deserialize, Serialize};
 
@@ -18,12 +18,24 @@ pub struct Attached {
     pub version: u64,
     /// Them; none when there is no record.
     pub claims: Vec<Claim>,
+    /// The host that may have the disk, too. From level 6 on.
+    pub handover: Option<Handover>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredAttached {
     hosts: Vec<StoredClaim>,
+    /// From level 6 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    handover: Option<StoredHandover>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredHandover {
+    to: String,
+    until_ns: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -39,6 +51,12 @@ impl Attached {
         format!("{ATTACHED}{disk}")
     }
 
+    /// What the record says with other claims. A handover ends once no other host than that has the disk.
+    pub fn with(&self, version: u64, claims: &[Claim]) -> Attached {
+        let handover = self.handover.filter(|handover| handover.goes_on(claims));
+        Attached { version, claims: claims.to_vec(), handover }
+    }
+
     /// The change that makes `claims` the record, if it says this still. Without claims there is no record.
     ///
     /// # Errors
@@ -49,7 +67,9 @@ impl Attached {
             return Ok(Change { key, expected, value: None });
         }
         let claim = |one: &Claim| StoredClaim { host: one.host.to_string(), incarnation: one.incarnation };
-        super::set(key, expected, &StoredAttached { hosts: claims.iter().map(claim).collect() })
+        let handover = self.with(self.version, claims).handover;
+        let handover = handover.map(|one| StoredHandover { to: one.to.to_string(), until_ns: one.until.0 });
+        super::set(key, expected, &StoredAttached { hosts: claims.iter().map(claim).collect(), handover })
     }
 
     /// What a record says.
@@ -68,6 +88,10 @@ impl Attached {
         };
         let claims = stored.hosts.into_iter().map(claim).collect::<Result<_, _>>();
         let claims = claims.map_err(|why| unread(&entry.key, why))?;
-        Ok((disk, Attached { version: entry.version, claims }))
+        let handover = stored
+            .handover
+            .map(|one| Ok::<_, String>(Handover { to: parsed(&one.to)?, until: Instant(one.until_ns) }));
+        let handover = handover.transpose().map_err(|why| unread(&entry.key, why))?;
+        Ok((disk, Attached { version: entry.version, claims, handover }))
     }
 }

@@ -29,6 +29,8 @@ pub struct ClusterDisk {
     pub maker: (HostId, u64),
     /// Of a disk that goes: components that are deleted, or stand on hosts that never come back.
     pub gone: BTreeSet<ComponentId>,
+    /// What people and programs say of it, by key. From level 6 on.
+    pub labels: BTreeMap<String, String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -73,6 +75,9 @@ struct StoredDisk {
     debts: Vec<StoredDebt>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     gone: Vec<String>,
+    /// From level 6 on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<String, String>,
 }
 
 /// The only ones who may attach.
@@ -244,6 +249,7 @@ impl ClusterDisk {
             state: state_of(self.record.state),
             record: engine_record(&self.record),
             created: self.created,
+            labels: self.labels.clone(),
         }
     }
 
@@ -280,6 +286,7 @@ impl ClusterDisk {
             clones: self.record.clones.iter().map(|(number, count)| (*number, *count)).collect(),
             debts: self.record.debts.iter().map(StoredDebt::from).collect(),
             gone: self.gone.iter().map(ToString::to_string).collect(),
+            labels: self.labels.clone(),
         })
     }
 
@@ -354,6 +361,7 @@ impl StoredDisk {
             created: self.created,
             maker: (parsed(&self.maker.0)?, self.maker.1),
             gone: ids.collect::<Result<_, _>>()?,
+            labels: self.labels,
         })
     }
 }

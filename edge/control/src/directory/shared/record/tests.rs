@@ -15,7 +15,7 @@ use replication::{Member, OwnedBy, Role, Roster, Standing};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The level from which on all is there.
-const NEWEST: Level = Level::SNAPSHOTS_OF_ROWS;
+const NEWEST: Level = Level::LABELS;
 
 fn node(host: u128) -> NodeId {
     NodeId { host: HostId(host), shard: 0 }
@@ -86,6 +86,7 @@ fn disk() -> ClusterDisk {
         created: 1_700_000_000,
         maker: (HostId(1), 76),
         gone: BTreeSet::from([ComponentId(8)]),
+        labels: BTreeMap::from([("team".to_owned(), "db".to_owned())]),
     }
 }
 
@@ -306,7 +307,16 @@ fn where_a_disk_is_attached_reads_back_and_a_record_of_nobody_is_refused() {
     assert_eq!((change.key.as_str(), change.expected), (Attached::key(DiskId(5)).as_str(), 0));
     let entry = Entry { key: change.key, version: 4, value: change.value.expect("a record") };
     let (disk, attached) = Attached::read(&entry).expect("it reads back");
-    assert_eq!((disk, &attached), (DiskId(5), &Attached { version: 4, claims }));
+    assert_eq!((disk, &attached), (DiskId(5), &Attached { version: 4, claims, handover: None }));
+    // At the level before there is no handover, and a record without one is the same as ever.
+    assert!(!entry.value.to_string().contains("handover"), "{}", entry.value);
+    let handover = Some(::cluster::Handover { to: HostId(3), until: base::Instant(77) });
+    let handed = Attached { handover, ..attached.clone() };
+    let change = handed.change(DiskId(5), &handed.claims).expect("plain text");
+    let read = Attached::read(&Entry { key: change.key, version: 5, value: change.value.expect("a record") });
+    assert_eq!(read, Ok((DiskId(5), Attached { version: 5, ..handed.clone() })));
+    let alone = handed.change(DiskId(5), &handed.claims[1..]).expect("plain text").value.expect("a record");
+    assert!(!alone.to_string().contains("handover"), "it ended with the host before: {alone}");
     let gone = attached.change(DiskId(5), &[]).expect("plain text");
     assert_eq!((gone.expected, gone.value), (4, None));
     let nobody = Entry { value: serde_json::json!({ "hosts": [] }), ..entry };
