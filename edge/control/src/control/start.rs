@@ -10,7 +10,9 @@ use crate::config::{Config, paths_of};
 use crate::directory::{GroupEntry, HostStore};
 use crate::events::Kind;
 use crate::http::doors::Doors;
+use crate::issuer::Issuer;
 use crate::limits::STREAMS_MAX;
+use crate::log_ins::LogIns;
 use crate::sampler::Sampler;
 use crate::sessions::Sessions;
 use crate::system::blocking;
@@ -18,6 +20,7 @@ use base::GroupId;
 use engine::{Command, Create, EngineHandle, GroupSpec, Notice};
 use failure::Failure;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -35,13 +38,17 @@ impl Control {
         (engine, doors): (EngineHandle, Arc<Doors>),
     ) -> Result<Arc<Control>, Failure> {
         let events = Arc::clone(&cluster.events);
+        let issuer = cluster.config().console.issuer.clone().map(Issuer::new).transpose()?;
         let control = Arc::new(Control {
             engine,
             doors,
             browsers: Arc::new(Browsers::new(Arc::clone(&cluster), &cluster.config())),
             pulse: Arc::default(),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            stream_events: AtomicU64::new(0),
             sessions: Sessions::default(),
+            log_ins: LogIns::new()?,
+            issuer,
             store,
             cluster,
             events,
