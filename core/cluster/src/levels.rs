@@ -40,6 +40,9 @@ impl Level {
     /// The level from which on disks have labels, and can be handed over to another host.
     pub const LABELS: Level = Level(6);
 
+    /// The level from which on people have passwords (docs/design/0057).
+    pub const PASSWORDS: Level = Level(6);
+
     /// Its number.
     pub const fn number(self) -> u16 {
         self.0

@@ -51,11 +51,11 @@ pub use events::{EventQuery, EventView, EventsView};
 pub use figures::{FiguresView, RateView, TopView};
 pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SilenceView};
 pub use import::{BeginImport, DeleteDisk, EndImport, ImportView};
-pub use me::{LogIn, MeView, MySession, SessionLink};
+pub use me::{LogIn, LogInChoices, MeView, MySession, SessionLink};
 pub use members::{
-    AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, ConfirmAuthority, EtcdChoice,
-    FoundCluster, FoundedView, HostCertificateView, JoinAnswer, JoinRequest, JoinedView, JoiningHost,
-    MakeToken, PersonView, TokenPerson, TokenView,
+    AddPerson, AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, ChangePerson,
+    ConfirmAuthority, EtcdChoice, FoundCluster, FoundedView, HostCertificateView, JoinAnswer, JoinRequest,
+    JoinedView, JoiningHost, MakeToken, PersonView, TokenPerson, TokenView,
 };
 pub use moves::{MoveView, OwnerMoveView};
 pub use policies::{
@@ -82,9 +82,9 @@ pub use versions::{HostVersionsView, VersionsView};
 pub use what_if::{AddHost, ForecastView, HostSpaceView, MoveRoomView, OutlookView, SetPolicy, WhatIf};
 pub use words::{
     BalanceWord, CallerWord, ComplianceWord, ConditionWord, CopyWord, DeviceRoleWord, DiskWord,
-    EncryptionWord, FateWord, FollowerWord, HealthGroupWord, HealthWord, HostWord, MethodWord, PassWord,
-    PhaseWord, PolicyChangeWord, RebuildWord, RightWord, RoleWord, RollbackWord, SeverityWord, StandingWord,
-    TaskWord, TopicWord,
+    EncryptionWord, FateWord, FollowerWord, HealthGroupWord, HealthWord, HostWord, LogInWord, MethodWord,
+    PassWord, PhaseWord, PolicyChangeWord, ProofWord, RebuildWord, RightWord, RoleWord, RollbackWord,
+    SeverityWord, StandingWord, TaskWord, TopicWord,
 };
 
 use serde::{Deserialize, Serialize};

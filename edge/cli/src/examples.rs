@@ -295,6 +295,15 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "person token",
         &["drystone person token ann --role operator", "drystone person token bob --role admin --for 15m"],
     ),
+    (
+        "person add",
+        &[
+            "drystone person add ann --role operator",
+            "drystone person add bob --role viewer --password-stdin --json",
+        ],
+    ),
+    ("person password", &["drystone person password ann", "drystone person password ann --password-stdin"]),
+    ("person set", &["drystone person set ann --role admin", "drystone person set bob --role viewer --json"]),
     ("person list", &["drystone person list --sort expires", "drystone person list --json"]),
     ("person remove", &["drystone person remove ann", "drystone person remove ann --yes"]),
     ("login", &["drystone login TOKEN", "drystone login --replace TOKEN --identity ~/.drystone"]),

@@ -20,6 +20,7 @@ mod manual;
 mod me;
 mod measure;
 mod members;
+mod passwords;
 mod policies;
 mod program;
 mod rebuild;

@@ -222,7 +222,7 @@ fn converted(failure: Failure) -> CommandError {
         Code::Usage => ErrorKind::Usage,
         Code::NotFound => ErrorKind::NotFound,
         Code::Refused | Code::Conflict | Code::Denied | Code::Unauthenticated => ErrorKind::Refused,
-        Code::Failed | Code::Unreachable => ErrorKind::Failed,
+        Code::Failed | Code::Unreachable | Code::TooMany => ErrorKind::Failed,
     };
     CommandError { kind, text: failure.error, hint: failure.hint }
 }

@@ -3,14 +3,15 @@
 //! `cluster init`, `host join` and `login` write an identity on this machine, the first two by the program itself; the rest asks a host.
 
 use super::sorting::PersonSort;
+use crate::passwords::new_password;
 use crate::program::Program;
 use crate::shell::{Shell, seconds};
 use crate::text;
 use api::client::escaped;
 use api::identity;
 use api::types::{
-    AuthorityView, CertificatesView, EtcdChoice, FoundCluster, FoundedView, HostCertificateView, MakeToken,
-    PersonView, TokenPerson, TokenView,
+    AddPerson, AuthorityView, CertificatesView, ChangePerson, EtcdChoice, FoundCluster, FoundedView,
+    HostCertificateView, MakeToken, PersonView, TokenPerson, TokenView,
 };
 use clap::{Args, Subcommand};
 use failure::Failure;
@@ -74,7 +75,34 @@ pub enum PersonCommand {
         #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = seconds)]
         lifetime: u64,
     },
-    /// List the people who have a certificate, and until when it is valid.
+    /// Add a person who logs in to the console with a password. The password is asked for twice.
+    Add {
+        /// Name of the person.
+        name: String,
+        /// Role of the person: viewer, operator, admin.
+        #[arg(long, default_value = "viewer")]
+        role: String,
+        /// Read the password from the standard input: one line.
+        #[arg(long)]
+        password_stdin: bool,
+    },
+    /// Change the password of a person. Sessions of the person end on all hosts.
+    Password {
+        /// Name of the person.
+        name: String,
+        /// Read the password from the standard input: one line.
+        #[arg(long)]
+        password_stdin: bool,
+    },
+    /// Change the role of a person who has a password. Sessions of the person end on all hosts.
+    Set {
+        /// Name of the person.
+        name: String,
+        /// Role of the person: viewer, operator, admin.
+        #[arg(long)]
+        role: String,
+    },
+    /// List the people who have a certificate or a password, and until when certificates are valid.
     List {
         /// Column to sort by.
         #[arg(long, value_enum, default_value = "name")]
@@ -83,7 +111,7 @@ pub enum PersonCommand {
         #[arg(long)]
         reverse: bool,
     },
-    /// Remove a person: the certificates that the person has got so far are revoked.
+    /// Remove a person: certificates that the person has got so far are revoked, a password is deleted, and sessions end.
     Remove {
         /// Name of the person.
         name: String,
@@ -235,11 +263,24 @@ pub async fn person(shell: &mut Shell<'_>, command: PersonCommand) -> Result<(),
             sort.apply(&mut people, reverse);
             shell.show(&people, |people| person_table(people))
         }
+        PersonCommand::Add { name, role, password_stdin } => {
+            let password = new_password(shell, password_stdin, &name).await?;
+            let request = AddPerson { name, role, password };
+            let added: PersonView = shell.client.post("/api/v1/people", &request).await?;
+            shell.show(&added, |added| format!("{} may log in to the console as {}", added.name, added.role))
+        }
+        PersonCommand::Password { name, password_stdin } => {
+            let password = new_password(shell, password_stdin, &name).await?;
+            change_person(shell, &name, &ChangePerson { password: Some(password), role: None }).await
+        }
+        PersonCommand::Set { name, role } => {
+            change_person(shell, &name, &ChangePerson { role: Some(role), password: None }).await
+        }
         PersonCommand::Remove { name, yes } => {
-            shell.consent(yes, &format!("the certificates that {name} has got so far will count no more"))?;
-            let () = shell.client.delete(&format!("/api/v1/people/{name}")).await?;
+            shell.consent(yes, &format!("the certificates and the password of {name} will count no more, and sessions of {name} end"))?;
+            let () = shell.client.delete(&format!("/api/v1/people/{}", escaped(&name))).await?;
             shell.show(&serde_json::json!({ "removed": name }), |_| {
-                format!("certificates of {name} that were made up to now count no more")
+                format!("certificates of {name} that were made up to now count no more, nor does a password")
             })
         }
     }
@@ -284,9 +325,21 @@ pub async fn certificates(shell: &mut Shell<'_>, command: CertificateCommand) ->
     }
 }
 
+async fn change_person(shell: &mut Shell<'_>, name: &str, change: &ChangePerson) -> Result<(), Failure> {
+    let changed: PersonView =
+        shell.client.patch(&format!("/api/v1/people/{}", escaped(name)), change).await?;
+    shell.show(&changed, |changed| {
+        let PersonView { name, role, .. } = changed;
+        match change.password.is_some() {
+            true => format!("{name} has another password; sessions of before have ended"),
+            false => format!("{name} is {role} now; sessions of before have ended"),
+        }
+    })
+}
+
 fn person_table(people: &[PersonView]) -> String {
     if people.is_empty() {
-        return "nobody has logged in yet, as far as this cluster remembers".to_owned();
+        return "nobody has a certificate or a password yet, as far as this cluster remembers".to_owned();
     }
     let row = |one: &PersonView| {
         let authorities: Vec<String> =
@@ -294,12 +347,13 @@ fn person_table(people: &[PersonView]) -> String {
         vec![
             one.name.clone(),
             one.role.to_string(),
+            one.proof.to_string(),
             one.issued.clone(),
-            one.expires.clone(),
-            authorities.join(" or "),
+            one.expires.clone().unwrap_or_else(|| "-".to_owned()),
+            if authorities.is_empty() { "-".to_owned() } else { authorities.join(" or ") },
         ]
     };
-    let headings = ["person", "role", "issued", "valid to", "authority"];
+    let headings = ["person", "role", "with", "since", "valid to", "authority"];
     text::table(&headings, &[], people.iter().map(row).collect())
 }
 

@@ -129,9 +129,9 @@ pub enum PersonSort {
     Name,
     /// Role.
     Role,
-    /// Issue of the certificate, the oldest first.
+    /// Issue of the certificate, or the last change of the password, the oldest first.
     Issued,
-    /// End of the certificate, the next one first.
+    /// End of the certificate, the next one first; passwords last.
     Expires,
 }
 
@@ -145,7 +145,11 @@ impl PersonSort {
             PersonSort::Role => people.sort_by_key(|person| std::cmp::Reverse(person.role)),
             // Times are in one form, which sorts as they do.
             PersonSort::Issued => people.sort_by(|a, b| a.issued.cmp(&b.issued)),
-            PersonSort::Expires => people.sort_by(|a, b| a.expires.cmp(&b.expires)),
+            PersonSort::Expires => {
+                people.sort_by(|a, b| {
+                    (a.expires.is_none(), &a.expires).cmp(&(b.expires.is_none(), &b.expires))
+                });
+            }
         }
         if reverse {
             people.reverse();
@@ -156,11 +160,12 @@ impl PersonSort {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use api::types::{DeviceRoleWord, EncryptionWord, RoleWord};
+    use api::types::{DeviceRoleWord, EncryptionWord, ProofWord, RoleWord};
 
     fn person(name: &str, role: RoleWord, expires: &str) -> PersonView {
         let [name, expires] = [name, expires].map(str::to_owned);
-        PersonView { name, role, issued: expires.clone(), expires, authorities: Vec::new() }
+        let (proof, issued) = (ProofWord::Certificate, expires.clone());
+        PersonView { name, role, proof, issued, expires: Some(expires), authorities: Vec::new() }
     }
 
     fn device(path: &str, used_bytes: u64, damaged_blocks: u64, failure: Option<&str>) -> DeviceView {

@@ -37,6 +37,8 @@ struct Files {
 struct Read {
     changed: [SystemTime; 2],
     config: Arc<ServerConfig>,
+    /// Whether it names somebody else as who has signed it.
+    is_vouched_for: bool,
 }
 
 impl Browsers {
@@ -82,6 +84,13 @@ impl Browsers {
         Ok(Some(read_certificate(&self.own.certificate)?.0.to_string()))
     }
 
+    /// Whether browsers are shown a certificate that the configuration names and that somebody else has signed: one that they know
+    /// without being asked.
+    pub fn is_vouched_for(&self) -> bool {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        self.given.is_some() && read.as_ref().is_some_and(|read| read.is_vouched_for)
+    }
+
     fn read(&self, files: &Files) -> Result<Arc<ServerConfig>, Failure> {
         let changed = |path: &Path| {
             let found = fs::metadata(path).and_then(|found| found.modified());
@@ -93,9 +102,11 @@ impl Browsers {
             return Ok(Arc::clone(&read.config));
         }
         let bytes = |path: &Path| fs::read(path).map_err(|error| unread(path, &error));
-        let shown = ShownToBrowsers::Pem { chain: bytes(&files.certificate)?, key: bytes(&files.key)? };
+        let chain = bytes(&files.certificate)?;
+        let is_vouched_for = !trust::signs_itself(&chain);
+        let shown = ShownToBrowsers::Pem { chain, key: bytes(&files.key)? };
         let config = Arc::new(config(&shown)?);
-        *read = Some(Read { changed, config: Arc::clone(&config) });
+        *read = Some(Read { changed, config: Arc::clone(&config), is_vouched_for });
         Ok(config)
     }
 

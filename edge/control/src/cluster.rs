@@ -24,6 +24,7 @@ pub mod members;
 mod moves;
 mod own_etcd;
 mod passes;
+mod people;
 mod progress;
 mod rebuild;
 mod repair;

@@ -4,6 +4,7 @@
 
 mod console;
 mod etcd_section;
+mod issuer;
 mod member_place;
 
 use crate::limits::UNIX_PATH_MAX;
@@ -14,6 +15,7 @@ use engine::{Create, Endpoint, Fabric, GroupSpec, Listen, Notice, SHARDS_MAX, Se
 use etcd_section::EtcdSection;
 use failure::Failure;
 use frontends::Protocol;
+pub use issuer::IssuerConfig;
 pub use member_place::MemberPlace;
 use member_place::any_loopback_port;
 use serde::{Deserialize, Deserializer};

@@ -12,6 +12,7 @@ mod files;
 mod handlers;
 pub mod input;
 pub mod metrics;
+mod oidc;
 mod rights;
 mod routes;
 pub mod serve;

@@ -42,7 +42,7 @@ pub const COMMIT_WAIT: Duration = Duration::from_secs(4);
 /// How long a watch of the shared directory waits for a change before it says that there is none.
 pub const WATCH_WAIT: Duration = Duration::from_secs(10);
 /// Records of the shared directory; further ones are refused. Three of each disk, and hosts and policies.
-pub const SHARED_RECORDS_MAX: usize = 3 * DISKS_MAX + POLICIES_MAX + 1024;
+pub const SHARED_RECORDS_MAX: usize = 3 * DISKS_MAX + POLICIES_MAX + PASSWORDS_MAX + 1024;
 /// Longest change of the shared directory in bytes: the record of a disk of 64 TiB in three copies, with room to spare.
 pub const SHARED_BODY_BYTES_MAX: usize = 4 << 20;
 /// Removed records that the shared directory remembers; who has missed more reads everything.
@@ -173,6 +173,34 @@ pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(3600);
 pub const SESSION_LIFETIME: Duration = Duration::from_secs(12 * 3600);
 /// Sessions of the console at once on a host; for another one, the one that was idle longest ends.
 pub const SESSIONS_MAX: usize = 1024;
+/// Passwords that are hashed or compared at once: 19 MiB and tens of milliseconds of a processor each, and guests come first.
+pub const PASSWORDS_AT_ONCE: usize = 2;
+/// Those that wait for that; another is refused.
+pub const PASSWORDS_WAITING: usize = 64;
+/// How long they wait at most.
+pub const PASSWORD_WAIT: Duration = Duration::from_secs(3);
+/// Names and addresses whose failed log-ins are counted for events; the oldest go first.
+pub const FAILURES_REMEMBERED: usize = 1024;
+/// After how long without another one failed log-ins of a name from an address begin to be counted anew.
+pub const FAILURES_FORGOTTEN: Duration = Duration::from_secs(3600);
+/// Log-ins at an issuer that have begun and not ended, at once; the oldest go first.
+pub const ISSUER_LOG_INS_MAX: usize = 1024;
+/// Those from one address: tabs that somebody left open.
+pub const ISSUER_LOG_INS_PER_ADDRESS_MAX: usize = 32;
+/// How long one may take: people look for their second factor.
+pub const ISSUER_LOG_IN_WAIT: Duration = Duration::from_secs(600);
+/// How long what an issuer tells of itself, with its keys, is believed before it is asked again.
+pub const ISSUER_KNOWN: Duration = Duration::from_secs(300);
+/// How soon it is asked again when a token is signed with a key that is not known.
+pub const ISSUER_KEYS_PAUSE: Duration = Duration::from_secs(1);
+/// How long an issuer that did not answer is left alone.
+pub const ISSUER_RETRY: Duration = Duration::from_secs(2);
+/// How far the clocks of an issuer and of a host may differ.
+pub const ISSUER_CLOCK_TOLERANCE: Duration = Duration::from_secs(300);
+/// How long an issuer may take for one answer.
+pub const ISSUER_WAIT: Duration = Duration::from_secs(10);
+/// Bytes of one answer of an issuer: keys with their chains, or a token of somebody in many groups.
+pub const ISSUER_ANSWER_BYTES_MAX: usize = 1 << 20;
 /// How long `lsblk` may take: less than what other hosts wait for an answer.
 pub const LSBLK_WAIT: Duration = Duration::from_millis(800);
 /// How often the stream tells figures.
@@ -199,6 +227,8 @@ pub const RENEWAL_PERIOD: Duration = Duration::from_secs(5);
 pub const TOKENS_MAX: usize = 1000;
 /// Certificates of people that are remembered, the newest: who they are is for people to know, and nobody reads a longer list.
 pub const PEOPLE_KEPT: usize = 1000;
+/// People with a password in a cluster; another is refused. An issuer of OpenID Connect is the better place for more.
+pub const PASSWORDS_MAX: usize = 1000;
 /// How long a new authority waits until all hosts believe it.
 pub const AUTHORITY_WAIT: Duration = Duration::from_secs(30);
 /// How long a join token is good for if nothing else is said.

@@ -1,6 +1,6 @@
 //! Sessions of the console: who has one, since when, and the codes by which they begin.
 //!
-//! A session acts for its holder, with their rights and no longer than their certificate. It is kept in memory
+//! A session acts for its holder, with their rights and no longer than their certificate, where it began with one. It is kept in memory
 //! alone: a start of the host ends all. Of codes and tokens only their SHA-256 is kept, so that neither the memory nor the time
 //! that a comparison takes tells one.
 
@@ -34,11 +34,24 @@ struct Waiting<T> {
     ends: Instant,
 }
 
+/// How a session began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BegunBy {
+    /// With a link.
+    Link,
+    /// With a name and a password.
+    Password,
+    /// At an issuer of OpenID Connect.
+    Issuer,
+}
+
 /// One session.
 #[derive(Debug)]
 pub struct Session<T> {
     /// Whom it acts for.
     pub holder: T,
+    /// How it began.
+    pub begun_by: BegunBy,
     print: Print,
     ends: Instant,
     used: Mutex<Instant>,
@@ -101,20 +114,43 @@ impl<T> Sessions<T> {
     /// # Errors
     /// When the code is none, was used, or is too old, or the system has no randomness.
     pub fn redeem(&self, code: &str, now: Instant) -> Result<(String, Arc<Session<T>>), Failure> {
-        let token = format!("{:032x}{:032x}", random_bits()?, random_bits()?);
-        let print = print_of(&token);
-        let mut inner = self.lock();
-        let waiting = inner.codes.remove(&print_of(code)).filter(|waiting| now < waiting.until);
+        let waiting = self.lock().codes.remove(&print_of(code)).filter(|waiting| now < waiting.until);
         let Some(Waiting { holder, ends, .. }) = waiting else {
             return Err(Failure::new(Code::Denied, "the link was used already, or is too old")
                 .hint("make another one with `drystone console`"));
         };
+        self.open(holder, BegunBy::Link, ends, now)
+    }
+
+    /// Begins a session of somebody who has proved who they are by other means than a link: its token, and the session.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn begin(
+        &self,
+        holder: T,
+        begun_by: BegunBy,
+        now: Instant,
+    ) -> Result<(String, Arc<Session<T>>), Failure> {
+        self.open(holder, begun_by, now + SESSION_LIFETIME, now)
+    }
+
+    fn open(
+        &self,
+        holder: T,
+        begun_by: BegunBy,
+        ends: Instant,
+        now: Instant,
+    ) -> Result<(String, Arc<Session<T>>), Failure> {
+        let token = format!("{:032x}{:032x}", random_bits()?, random_bits()?);
+        let print = print_of(&token);
+        let mut inner = self.lock();
         inner.open.retain(|_, session| !session.is_over(now));
         if inner.open.len() == SESSIONS_MAX {
             let oldest = inner.open.iter().min_by_key(|(_, session)| session.used()).map(|(print, _)| *print);
             oldest.and_then(|print| inner.open.remove(&print));
         }
-        let session = Arc::new(Session { holder, print, ends, used: Mutex::new(now) });
+        let session = Arc::new(Session { holder, begun_by, print, ends, used: Mutex::new(now) });
         inner.open.insert(print, Arc::clone(&session));
         Ok((token, session))
     }
@@ -128,6 +164,11 @@ impl<T> Sessions<T> {
         }
         *session.used.lock().unwrap_or_else(PoisonError::into_inner) = now;
         Some(session)
+    }
+
+    /// How many there are.
+    pub fn count(&self, now: Instant) -> usize {
+        self.lock().open.values().filter(|session| !session.is_over(now)).count()
     }
 
     /// Whether a session goes on.
@@ -184,6 +225,17 @@ mod tests {
         let (brief, _) = begin(&sessions, Duration::from_secs(600), now);
         assert!(sessions.find(&brief, now + Duration::from_secs(500)).is_some());
         assert_eq!(sessions.find(&brief, now + Duration::from_secs(600)), None, "the certificate has ended");
+    }
+
+    #[test]
+    fn a_session_without_a_link_has_a_token_of_its_own_and_is_counted_while_it_lasts() {
+        let (sessions, now) = (Sessions::default(), Instant::now());
+        let (token, session) = sessions.begin(7, BegunBy::Password, now).expect("a session");
+        assert_eq!((session.holder, session.begun_by), (7, BegunBy::Password));
+        assert_eq!(sessions.find(&token, now), Some(session));
+        begin(&sessions, SESSION_LIFETIME, now);
+        assert_eq!(sessions.count(now), 2);
+        assert_eq!(sessions.count(now + SESSION_IDLE_MAX), 0);
     }
 
     #[test]

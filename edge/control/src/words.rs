@@ -1,9 +1,11 @@
 //! The words of the API for what the core and the engine tell.
 
+use crate::sessions::BegunBy;
 use ::cluster::{Change, Compliance, Condition, Encryption, Following, Group, Liveness, Motive, Severity};
 use api::types::{
     ComplianceWord, ConditionWord, CopyWord, DeviceRoleWord, EncryptionWord, FollowerWord, HealthGroupWord,
-    HealthWord, HostWord, PhaseWord, PolicyChangeWord, RightWord, RoleWord, SeverityWord, StandingWord,
+    HealthWord, HostWord, LogInWord, PhaseWord, PolicyChangeWord, RightWord, RoleWord, SeverityWord,
+    StandingWord,
 };
 use engine::DeviceState;
 use replication::Standing;
@@ -86,6 +88,15 @@ pub fn role_word(role: Role) -> RoleWord {
         Role::Viewer => RoleWord::Viewer,
         Role::Operator => RoleWord::Operator,
         Role::Admin => RoleWord::Admin,
+    }
+}
+
+/// How a session began.
+pub fn log_in_word(begun_by: BegunBy) -> LogInWord {
+    match begun_by {
+        BegunBy::Link => LogInWord::Link,
+        BegunBy::Password => LogInWord::Password,
+        BegunBy::Issuer => LogInWord::Issuer,
     }
 }
 

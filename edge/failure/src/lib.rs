@@ -31,11 +31,13 @@ pub enum Code {
     Denied,
     /// A page of the console asks without a session, or with one that has ended.
     Unauthenticated,
+    /// It was tried too often, or too much of it goes on: it may be tried again later.
+    TooMany,
 }
 
 impl Code {
     /// All codes, for tests that go through them.
-    pub const ALL: [Code; 8] = [
+    pub const ALL: [Code; 9] = [
         Code::Failed,
         Code::Usage,
         Code::Refused,
@@ -44,6 +46,7 @@ impl Code {
         Code::Unreachable,
         Code::Denied,
         Code::Unauthenticated,
+        Code::TooMany,
     ];
 
     /// The exit code of the command line.
@@ -57,6 +60,7 @@ impl Code {
             Code::Unreachable => 6,
             Code::Denied => 7,
             Code::Unauthenticated => 8,
+            Code::TooMany => 9,
         }
     }
 
@@ -71,6 +75,7 @@ impl Code {
             Code::Unreachable => 503,
             Code::Denied => 403,
             Code::Unauthenticated => 401,
+            Code::TooMany => 429,
         }
     }
 }

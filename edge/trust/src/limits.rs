@@ -41,6 +41,25 @@ pub const TOKEN_TEXT_LENGTH_MAX: usize = 2400;
 /// How long a join token is good for at most. It lies about in shells' histories and messages meanwhile.
 pub const TOKEN_LIFETIME_MAX: Duration = Duration::from_secs(DAY.as_secs() * 7);
 
+/// Characters of a password at least. NIST SP 800-63B-4 asks for 15 where a password is all there is, and OWASP for 8 beside something
+/// else; with tries slowed to some 300 a day, 12 that nobody else uses are out of reach.
+pub const PASSWORD_LENGTH_MIN: usize = 12;
+/// Characters of a password at most: far beyond sentences, and nothing to hash for long.
+pub const PASSWORD_LENGTH_MAX: usize = 256;
+/// Tries to log in that nobody has to wait for: a person who mistypes needs three or four.
+pub(crate) const TRIES_FREE: u32 = 5;
+/// How long the next try waits after those, which makes five a minute; twice as long after each further one.
+pub(crate) const TRY_PAUSE: Duration = Duration::from_secs(12);
+/// The longest wait. Longer ones would hinder who guesses no more, and keep the right person out for longer.
+pub(crate) const TRY_PAUSE_MAX: Duration = Duration::from_secs(5 * 60);
+/// After how long without a try all that failed is forgotten; longer than any wait.
+pub(crate) const TRIES_FORGOTTEN: Duration = Duration::from_secs(15 * 60);
+/// Names whose failed tries are remembered, and as many addresses: some 400 KiB each.
+pub(crate) const TRIED_MAX: usize = 4096;
+
+const _: () = assert!(PASSWORD_LENGTH_MIN < PASSWORD_LENGTH_MAX);
+const _: () = assert!(TRY_PAUSE.as_secs() < TRY_PAUSE_MAX.as_secs());
+const _: () = assert!(TRY_PAUSE_MAX.as_secs() < TRIES_FORGOTTEN.as_secs());
 const _: () = assert!(HOST_LIFETIME.as_secs() < AUTHORITY_LIFETIME.as_secs());
 const _: () = assert!(PERSON_LIFETIME.as_secs() < AUTHORITY_LIFETIME.as_secs());
 const _: () = assert!(TOKEN_TEXT_LENGTH_MAX > ENDPOINTS_MAX * (DNS_LENGTH_MAX + 7) + 200);

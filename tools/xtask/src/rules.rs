@@ -145,7 +145,7 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
     ("reduction", &["lz4_flex", "sha2", "thiserror", "zstd"]),
     ("etcd", &["etcd-client", "libc", "serde", "serde_json", "tempfile", "thiserror", "tokio"]),
     ("frontends", &["libc", "rustls", "rustls-pki-types", "slab", "smallvec", "thiserror"]),
-    ("trust", &["pem", "rcgen", "ring", "rustls", "serde", "thiserror", "x509-parser"]),
+    ("trust", &["argon2", "pem", "rcgen", "ring", "rustls", "serde", "thiserror", "x509-parser"]),
     ("failure", &["axum-core", "http", "serde", "serde_json", "utoipa"]),
     (
         "engine",
@@ -220,7 +220,9 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
             "clap",
             "http-body-util",
             "hyper",
+            "hyper-util",
             "libc",
+            "openidconnect",
             "prometheus-client",
             "redb",
             "rustix",

@@ -1,6 +1,6 @@
 //! Who asks, as the host knows them.
 
-use super::words::{CallerWord, RightWord, RoleWord};
+use super::words::{CallerWord, LogInWord, RightWord, RoleWord};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -27,6 +27,8 @@ pub struct MeView {
 /// A session of the console, as its page sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MySession {
+    /// How it began.
+    pub begun_by: LogInWord,
     /// When it ends, in seconds since 1970.
     pub ends: u64,
     /// After so many seconds without a request it ends before that.
@@ -45,10 +47,33 @@ pub struct SessionLink {
     pub fingerprint: Option<String>,
 }
 
-/// What a browser logs in with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// What a browser logs in with: the code of a link, or a name and a password.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogIn {
     /// The code of a link.
-    pub code: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The name of a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The person's password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+}
+
+impl std::fmt::Debug for LogIn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LogIn(…)")
+    }
+}
+
+/// How people may log in to the console of a host, besides with a link.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogInChoices {
+    /// Whether anybody has a password.
+    pub has_passwords: bool,
+    /// What people call the issuer of OpenID Connect; left out: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
 }

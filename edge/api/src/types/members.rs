@@ -1,6 +1,6 @@
 //! Bodies about who belongs to the cluster: join tokens, certificates, authorities.
 
-use super::words::RoleWord;
+use super::words::{ProofWord, RoleWord};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -141,19 +141,59 @@ pub struct CertificatesView {
     pub revoked: Vec<String>,
 }
 
-/// A certificate of somebody.
+/// A person who may log in: a certificate of theirs, or that they have a password.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PersonView {
     /// What they are called.
     pub name: String,
     /// What they are.
     pub role: RoleWord,
-    /// When it was made.
+    /// How they prove who they are.
+    pub proof: ProofWord,
+    /// When the certificate was made, or the password or the role was set last.
     pub issued: String,
-    /// To when it is valid.
-    pub expires: String,
-    /// SHA-256 of the certificate of the authority that signed it; two where it was made while the authority changed.
+    /// To when the certificate is valid; left out: a password is valid until it is changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+    /// SHA-256 of the certificate of the authority that signed theirs; two where it was made while the authority changed, none for a
+    /// password.
     pub authorities: Vec<String>,
+}
+
+/// A person is to log in to the console with a password.
+#[derive(Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddPerson {
+    /// What they are called.
+    pub name: String,
+    /// `viewer`, `operator` or `admin`.
+    pub role: String,
+    /// The password: 12 to 256 characters.
+    pub password: String,
+}
+
+impl std::fmt::Debug for AddPerson {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "AddPerson({}, {})", self.name, self.role)
+    }
+}
+
+/// What is to be another of a person with a password. All their sessions end.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangePerson {
+    /// The role; left out: as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The password; left out: as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+}
+
+impl std::fmt::Debug for ChangePerson {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ChangePerson({:?}, {})", self.role, if self.password.is_some() { "…" } else { "-" })
+    }
 }
 
 /// An authority is dropped although people are locked out by that.

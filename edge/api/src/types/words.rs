@@ -341,6 +341,24 @@ words! {
         Admin = "admin",
     }
 
+    /// How a person proves who they are.
+    ProofWord {
+        /// With a certificate of the cluster.
+        Certificate = "certificate",
+        /// With a password, in the console alone.
+        Password = "password",
+    }
+
+    /// How a session of the console began.
+    LogInWord {
+        /// With a link that `drystone console` printed.
+        Link = "link",
+        /// With a name and a password.
+        Password = "password",
+        /// At an issuer of OpenID Connect.
+        Issuer = "issuer",
+    }
+
     /// What somebody may do.
     RightWord {
         /// See disks, hosts, statistics, settings.

@@ -147,7 +147,7 @@ impl Cluster {
     }
 
     /// Makes changes of records that nobody else makes at the same time.
-    async fn change(&self, changes: Vec<Change>) -> Result<(), Failure> {
+    pub(super) async fn change(&self, changes: Vec<Change>) -> Result<(), Failure> {
         match self.directory().commit(changes).await {
             Outcome::Done { .. } => self.catch_up().await,
             Outcome::Conflict { .. } => {

@@ -3,7 +3,8 @@
 use crate::directory::Records;
 use crate::directory::shared::record::{
     ATTACHED, Attached, Believed, CLUSTER, ClusterDisk, ClusterHost, ClusterLevel, ClusterSettings, DISKS,
-    HOSTS, LEVEL, NAMES, POLICIES, PROGRAMS, Program, SETTINGS, SILENCES, Silences, read_policy, unread,
+    HOSTS, LEVEL, NAMES, PEOPLE, POLICIES, PROGRAMS, PersonRecord, Program, SETTINGS, SILENCES, Silences,
+    read_policy, revoked_person, unread,
 };
 use crate::directory::shared::{Changes, Entry};
 use ::cluster::{DeviceRecord, DiskState, Levels, RecordLevels, group_name};
@@ -36,6 +37,8 @@ pub struct View {
     pub settings: ClusterSettings,
     /// Who is believed.
     pub believed: Believed,
+    /// People with passwords, by name. Whether a record counts is told by [`View::person`].
+    pub people: BTreeMap<String, Arc<PersonRecord>>,
     /// The level of the records.
     pub level: ClusterLevel,
     /// What the programs of hosts understand, with the version of the record.
@@ -146,6 +149,7 @@ impl View {
             records.policies.clear();
             records.silences = Silences::default();
             self.believed = Believed::default();
+            self.people.clear();
             self.level = ClusterLevel::default();
             self.programs.clear();
             difference.hosts = true;
@@ -191,6 +195,9 @@ impl View {
             let policy = read_policy(entry)?;
             let records = Arc::make_mut(&mut self.records);
             records.policies.insert(policy.name.clone(), policy);
+        } else if entry.key.starts_with(PEOPLE) {
+            let person = PersonRecord::read(entry)?;
+            self.people.insert(person.name.to_string(), Arc::new(person));
         } else if entry.key == LEVEL {
             let level = ClusterLevel::read(entry)?;
             if self.level.version < level.version {
@@ -261,6 +268,8 @@ impl View {
         } else if let Some(name) = key.strip_prefix(POLICIES) {
             let records = Arc::make_mut(&mut self.records);
             records.policies.remove(name);
+        } else if let Some(name) = key.strip_prefix(PEOPLE) {
+            self.people.remove(name);
         } else if key == LEVEL {
             self.level = ClusterLevel::default();
         } else if let Some(id) = key.strip_prefix(PROGRAMS).and_then(|id| id.parse().ok()) {
@@ -279,6 +288,18 @@ impl View {
         if records.names.get(&disk.record.name) == Some(&id) {
             records.names.remove(&disk.record.name);
         }
+    }
+
+    /// A person with a password. One who was removed since is none: a host of a former release leaves the record of the password where
+    /// it is.
+    pub fn person(&self, name: &str) -> Option<&Arc<PersonRecord>> {
+        let record = self.people.get(name)?;
+        self.removed_ns(name).is_none_or(|removed| record.changed_ns > removed).then_some(record)
+    }
+
+    /// When a person was removed last, in nanoseconds since 1970.
+    pub fn removed_ns(&self, name: &str) -> Option<u64> {
+        self.believed.revoked.get(&revoked_person(name)).map(|record| record.before_ns)
     }
 
     /// The level of the records, and what each host understands: what its program told at this start of the host. One

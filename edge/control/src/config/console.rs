@@ -1,5 +1,6 @@
-//! Where the console is served, and what browsers are shown there.
+//! Where the console is served, what browsers are shown there, and where people log in.
 
+use super::issuer::{IssuerConfig, IssuerSection};
 use failure::Failure;
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -12,6 +13,8 @@ pub struct ConsoleConfig {
     pub listen: Option<Vec<SocketAddr>>,
     /// A certificate from elsewhere with its chain, and its key. Nothing: the host's own.
     pub certificate: Option<(PathBuf, PathBuf)>,
+    /// Where people may log in besides here.
+    pub issuer: Option<IssuerConfig>,
 }
 
 /// The section as it is written.
@@ -20,6 +23,7 @@ pub struct ConsoleConfig {
 pub(super) struct ConsoleSection {
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
+    oidc: Option<IssuerSection>,
 }
 
 impl ConsoleSection {
@@ -39,6 +43,7 @@ impl ConsoleSection {
                 return Err(Failure::usage("[console] needs `certificate` and `key`, or neither"));
             }
         };
-        Ok(ConsoleConfig { listen, certificate })
+        let issuer = self.oidc.map(|section| section.read(folder)).transpose()?;
+        Ok(ConsoleConfig { listen, certificate, issuer })
     }
 }

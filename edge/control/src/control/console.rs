@@ -39,7 +39,10 @@ impl Control {
             Caller::Known { identity: Identity::Person { .. }, ends, .. } => {
                 ends.duration_since(SystemTime::now()).unwrap_or_default()
             }
-            Caller::Known { identity: Identity::Host { .. }, .. } | Caller::Nobody | Caller::Page(_) => {
+            Caller::Known { identity: Identity::Host { .. }, .. }
+            | Caller::Nobody
+            | Caller::Person(_)
+            | Caller::Page(_) => {
                 let why = format!("{} may not make a link to the console", caller.text());
                 return Err(Failure::new(Code::Denied, why)
                     .hint("run `drystone console` on the host as root, or with your certificate"));
@@ -70,6 +73,11 @@ impl Control {
             seconds: SESSION_CODE_WAIT.as_secs(),
             fingerprint: self.browsers.own_fingerprint()?,
         })
+    }
+
+    /// Whether browsers know the certificate that they are shown without being asked.
+    pub fn is_vouched_for(&self) -> bool {
+        self.browsers.is_vouched_for()
     }
 
     /// Whether the host ends: what is told without an end ends then.

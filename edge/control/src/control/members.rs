@@ -6,10 +6,9 @@ use crate::directory::shared::record::AuthorityRecord;
 use crate::http::caller::Caller;
 use crate::limits::TOKEN_LIFETIME;
 use crate::security;
-use crate::words;
 use api::types::{
     AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, HostCertificateView, JoinAnswer,
-    JoinRequest, MakeToken, PersonView, TokenView,
+    JoinRequest, MakeToken, TokenView,
 };
 use failure::{Code, Failure};
 use std::time::Duration;
@@ -145,33 +144,5 @@ impl Control {
     /// When somebody still needs it.
     pub async fn drop_authority(&self, fingerprint: &str, confirm: Option<&str>) -> Result<(), Failure> {
         self.cluster.drop_authority(fingerprint, confirm).await
-    }
-
-    /// People who have a certificate.
-    ///
-    /// # Errors
-    /// When this host stands alone.
-    pub fn people(&self) -> Result<Vec<PersonView>, Failure> {
-        let view = |one: crate::cluster::members::Person| PersonView {
-            name: one.name,
-            role: words::role_word(one.role),
-            issued: trust::text_of_nanoseconds(one.issued_ns),
-            expires: trust::text_of_nanoseconds(one.expires_ns),
-            authorities: one.signers,
-        };
-        Ok(self.cluster.people().into_iter().map(view).collect())
-    }
-
-    /// A person's certificates count no more.
-    ///
-    /// # Errors
-    /// When the name is none, or the directory does not answer.
-    pub async fn remove_person(&self, name: &str) -> Result<(), Failure> {
-        let cluster = &self.cluster;
-        let of = cluster.security()?.cluster();
-        // Roles make no difference: all certificates of that name are meant.
-        cluster
-            .revoke(&Identity::Person { cluster: of, name: security::name(name)?, role: Role::Viewer })
-            .await
     }
 }

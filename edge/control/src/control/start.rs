@@ -10,7 +10,9 @@ use crate::config::{Config, paths_of};
 use crate::directory::{GroupEntry, HostStore};
 use crate::events::Kind;
 use crate::http::doors::Doors;
+use crate::issuer::Issuer;
 use crate::limits::STREAMS_MAX;
+use crate::log_ins::LogIns;
 use crate::sampler::Sampler;
 use crate::series::Series;
 use crate::sessions::Sessions;
@@ -19,6 +21,7 @@ use base::GroupId;
 use engine::{Command, Create, EngineHandle, GroupSpec, Notice};
 use failure::Failure;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -37,13 +40,17 @@ impl Control {
     ) -> Result<Arc<Control>, Failure> {
         let events = Arc::clone(&cluster.events);
         let series = Arc::new(Series::new(cluster.config().data_dir.clone()));
+        let issuer = cluster.config().console.issuer.clone().map(Issuer::new).transpose()?;
         let control = Arc::new(Control {
             engine,
             doors,
             browsers: Arc::new(Browsers::new(Arc::clone(&cluster), &cluster.config())),
             pulse: Arc::default(),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            stream_events: AtomicU64::new(0),
             sessions: Sessions::default(),
+            log_ins: LogIns::new()?,
+            issuer,
             store,
             cluster,
             events,

@@ -7,6 +7,8 @@ use crate::directory::HostStore;
 use crate::events::EventLog;
 use crate::http::caller::Caller;
 use crate::http::doors::Doors;
+use crate::issuer::Issuer;
+use crate::log_ins::LogIns;
 use crate::sampler::Sampler;
 use crate::series::Series;
 use crate::sessions::Sessions;
@@ -30,8 +32,14 @@ pub struct Control {
     pub pulse: Arc<Pulse>,
     /// Places for streams.
     pub streams: Arc<Semaphore>,
+    /// Events that were sent on streams so far.
+    pub stream_events: AtomicU64,
     /// Who is logged in.
     pub sessions: Sessions<Caller>,
+    /// Who tries to.
+    pub log_ins: LogIns,
+    /// Where people may log in besides here.
+    pub(super) issuer: Option<Issuer>,
     /// What this host keeps for itself.
     pub(super) store: HostStore,
     /// The cluster: of one, where this host stands alone.

@@ -101,8 +101,16 @@ pub enum Kind {
     EstimateEnded,
     /// Tokens or certificates were given, or count no more.
     CertificatesChanged,
+    /// Somebody may log in to the console with a password.
+    PersonAdded,
+    /// A person has another password or another role.
+    PersonChanged,
+    /// A person's certificates and password count no more.
+    PersonRemoved,
     /// Somebody has logged in to the console.
     SessionBegun,
+    /// Somebody has tried to log in to the console and was refused.
+    SessionRefused,
     /// The shared directory does not answer.
     DirectoryAway,
     /// It answers again.
@@ -123,7 +131,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 57] = [
+    pub const ALL: [Kind; 61] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -172,7 +180,11 @@ impl Kind {
         Kind::EstimateBegan,
         Kind::EstimateEnded,
         Kind::CertificatesChanged,
+        Kind::PersonAdded,
+        Kind::PersonChanged,
+        Kind::PersonRemoved,
         Kind::SessionBegun,
+        Kind::SessionRefused,
         Kind::DirectoryAway,
         Kind::DirectoryBack,
         Kind::DirectoryMembers,
@@ -234,7 +246,11 @@ impl Kind {
             Kind::EstimateBegan => "estimate.began",
             Kind::EstimateEnded => "estimate.ended",
             Kind::CertificatesChanged => "certificates.changed",
+            Kind::PersonAdded => "person.added",
+            Kind::PersonChanged => "person.changed",
+            Kind::PersonRemoved => "person.removed",
             Kind::SessionBegun => "session.begun",
+            Kind::SessionRefused => "session.refused",
             Kind::DirectoryAway => "directory.away",
             Kind::DirectoryBack => "directory.back",
             Kind::DirectoryMembers => "directory.members",
@@ -255,6 +271,7 @@ impl Kind {
                 | Kind::RowsDisagreed
                 | Kind::ResyncFailed
                 | Kind::DiskRollbackFailed
+                | Kind::SessionRefused
                 | Kind::DirectoryAway
                 | Kind::HealthFound
         )

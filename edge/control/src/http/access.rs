@@ -1,13 +1,13 @@
 //! Who asks, and whether they may. What each route needs stands in the table of `routes`; the rights of roles and hosts are
 //! `trust`'s.
 
-use super::caller::Caller;
+use super::caller::{Caller, LoggedIn};
 use super::rights::{Need, Rights};
 use crate::asked::{WHO, asked_by};
 use crate::control::Control;
 use crate::events::Kind;
 use crate::limits::SESSION_IDLE_MAX;
-use crate::words::{right_word, role_word};
+use crate::words::{log_in_word, right_word, role_word};
 use api::types::{CallerWord, MeView, MySession};
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -46,7 +46,8 @@ pub async fn admit(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let route = route.as_ref().map(MatchedPath::as_str);
     let needed = rights.need(request.method(), route);
     match check(&control, &caller, needed) {
         Ok(()) => {
@@ -55,7 +56,10 @@ pub async fn admit(
             request.extensions_mut().insert(caller);
             WHO.scope(who, async {
                 let answer = next.run(request).await;
-                if needed == Need::Right(Action::GiveCertificates) && answer.status().is_success() {
+                // What concerns people has events of its own.
+                let is_told = route.is_some_and(|route| route.starts_with("/api/v1/people"));
+                if needed == Need::Right(Action::GiveCertificates) && !is_told && answer.status().is_success()
+                {
                     control.events.other(Kind::CertificatesChanged, "cluster", asked);
                 }
                 answer
@@ -72,19 +76,24 @@ pub fn who_asks(control: &Control, caller: &Caller) -> MeView {
     let rights = trust::RIGHTS.iter().map(|right| right.action).filter(may).map(right_word);
     let session = match caller {
         Caller::Page(page) => page.session.as_deref(),
-        Caller::Local | Caller::Nobody | Caller::Known { .. } => None,
+        Caller::Local | Caller::Nobody | Caller::Known { .. } | Caller::Person(_) => None,
     };
     let (kind, name, role) = match session.map_or(caller, |session| &session.holder) {
         Caller::Local | Caller::Nobody | Caller::Page(_) => (CallerWord::Local, None, None),
-        Caller::Known { identity: Identity::Host { name, .. }, .. } => {
+        Caller::Known { identity: Identity::Host { name, .. }, .. }
+        | Caller::Person(LoggedIn { identity: Identity::Host { name, .. }, .. }) => {
             (CallerWord::Host, Some(name.to_string()), None)
         }
-        Caller::Known { identity: Identity::Person { name, role, .. }, .. } => {
+        Caller::Known { identity: Identity::Person { name, role, .. }, .. }
+        | Caller::Person(LoggedIn { identity: Identity::Person { name, role, .. }, .. }) => {
             (CallerWord::Person, Some(name.to_string()), Some(role_word(*role)))
         }
     };
-    let session =
-        session.map(|session| MySession { ends: session.ends(), idle_seconds: SESSION_IDLE_MAX.as_secs() });
+    let session = session.map(|session| MySession {
+        begun_by: log_in_word(session.begun_by),
+        ends: session.ends(),
+        idle_seconds: SESSION_IDLE_MAX.as_secs(),
+    });
     MeView { kind, name, role, rights: rights.collect(), host: control.config().name.clone(), session }
 }
 
@@ -105,7 +114,8 @@ pub fn check(control: &Control, caller: &Caller, need: Need) -> Result<(), Failu
         }
         (Caller::Page(page), Need::Right(_)) => {
             let without = |why: String| {
-                Failure::new(Code::Unauthenticated, why).hint("open the link that `drystone console` prints")
+                Failure::new(Code::Unauthenticated, why)
+                    .hint("log in, or open the link that `drystone console` prints")
             };
             let Some(session) = &page.session else {
                 return Err(without("there is no session, or it has ended".to_owned()));
@@ -114,6 +124,10 @@ pub fn check(control: &Control, caller: &Caller, need: Need) -> Result<(), Failu
                 Caller::Known { identity, issued_ns, .. } if control.is_revoked(identity, *issued_ns) => {
                     Err(without(format!("the certificate of {identity} is revoked, and the session with it")))
                 }
+                Caller::Person(who) => match control.why_logged_out(who) {
+                    Some(why) => Err(without(format!("{why}: the session has ended"))),
+                    None => check(control, &session.holder, need),
+                },
                 holder => check(control, holder, need),
             }
         }
@@ -124,6 +138,9 @@ pub fn check(control: &Control, caller: &Caller, need: Need) -> Result<(), Failu
         .hint(
             "have an admin make a token for you (`drystone person token NAME`), then `drystone login TOKEN`",
         )),
+        (Caller::Person(who), Need::Right(action)) => {
+            trust::decide(&who.identity, action).map_err(|why| denied(why.to_string()))
+        }
         (Caller::Known { identity, issued_ns, .. }, Need::Right(action)) => {
             if control.is_revoked(identity, *issued_ns) {
                 return Err(denied(format!("the certificate of {identity} is revoked"))

@@ -7,6 +7,7 @@
 
 use super::caller::{Caller, Page};
 use crate::control::Control;
+use crate::issuer::CALLBACK;
 use crate::limits::BODY_BYTES_MAX;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
@@ -36,6 +37,10 @@ const HEADERS: [(HeaderName, HeaderValue); 7] = [
     (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
 ];
 
+/// With every answer where browsers know the certificate: they refuse unencrypted connections to this name for 30 days. It counts for all
+/// ports of the name, so it is short, and not for names below it.
+const STRICT_TRANSPORT: HeaderValue = HeaderValue::from_static("max-age=2592000");
+
 /// The name of a session's cookie. Browsers do not tell ports apart, and several hosts may be on one machine.
 pub fn cookie_name(port: u16) -> String {
     format!("__Host-drystone-{port}")
@@ -58,6 +63,7 @@ pub async fn enter(
         false => Ok(request),
     };
     let checked = request.and_then(|request| match is_api {
+        true if is_way_back(&request) => Ok(request),
         true => check_origin(&request).map(|()| request),
         false => Ok(request),
     });
@@ -76,6 +82,9 @@ pub async fn enter(
     };
     let headers = answer.headers_mut();
     headers.extend(HEADERS);
+    if control.is_vouched_for() {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, STRICT_TRANSPORT);
+    }
     if is_api {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
@@ -93,6 +102,15 @@ async fn read_whole(request: Request) -> Result<Request, Failure> {
 
 fn is_api(path: &str) -> bool {
     path.starts_with("/api/") || path == "/metrics"
+}
+
+/// Whether an issuer sends a browser back: a navigation from a page of somebody else, as it must be. The request itself tells
+/// which log-in it ends, and a cookie of its own of which browser that is.
+fn is_way_back(request: &Request) -> bool {
+    let destination = request.headers().get("sec-fetch-dest");
+    request.method() == Method::GET
+        && request.uri().path() == CALLBACK
+        && destination.is_none_or(|destination| destination == "document")
 }
 
 /// Refuses what a page of somebody else may have made the browser ask.
@@ -129,7 +147,7 @@ fn check_origin(request: &Request) -> Result<(), Failure> {
 }
 
 /// A cookie of a request (RFC 6265, 4.2). One that is there twice is none: nobody can say which is ours.
-fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
+pub(super) fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = all.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
     let mut found = pairs.filter(|(key, _)| *key == name).map(|(_, value)| value.to_owned());
@@ -175,6 +193,23 @@ mod tests {
             let found = check_origin(&request(method, &headers));
             assert_eq!(found.is_ok(), is_good, "{method} {headers:?}");
         }
+    }
+
+    #[test]
+    fn only_a_navigation_comes_back_from_an_issuer() {
+        let back = |method: &str, path: &str, destination: Option<&str>| {
+            let mut request = Request::builder().method(method).uri(path);
+            if let Some(destination) = destination {
+                request = request.header("sec-fetch-dest", destination);
+            }
+            is_way_back(&request.body(Body::empty()).expect("a request"))
+        };
+        assert!(back("GET", "/api/v1/session/oidc/callback?state=x&code=y", Some("document")));
+        assert!(back("GET", CALLBACK, None), "an older browser does not say it");
+        for destination in ["image", "iframe", "empty", "script"] {
+            assert!(!back("GET", CALLBACK, Some(destination)), "{destination}");
+        }
+        assert!(!back("POST", CALLBACK, Some("document")) && !back("GET", "/api/v1/me", Some("document")));
     }
 
     #[test]

@@ -7,16 +7,16 @@ use crate::http::caller::Caller;
 use crate::http::input::{Input, Options};
 use crate::http::rights::Need;
 use api::types::{
-    AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
-    CertificateRequest, CertificatesView, ChangeDisk, ChangePolicy, ChangeSettings, ChangeSnapshot,
-    ChangesQuery, ChangesView, CloneDisk, ConfirmAuthority, ConfirmHost, ConfirmSnapshot, CopyRequest,
-    CopyView, CreateDisk, CreatePolicy, CreateSnapshot, CreateSnapshots, DeleteDisk, DeviceOrderDone,
-    DeviceView, DirectoryView, DiskQuery, DiskSummary, DiskView, EndImport, EstimateProgressView,
-    EstimateView, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView, ExplainPolicy,
-    ExplainedPolicy, FlattenDisk, FlattenedView, ForecastView, FoundCluster, FoundedView, HealthView,
-    HistogramsView, HostPassView, HostRewriteView, HostSampleView, HostSummary, HostView, ImportView,
-    JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, MeView,
-    NamedSilence, OrderDevices, PersonView, PolicyView, RatesView, RebuildDirectory, RebuildView,
+    AddDevices, AddPerson, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance,
+    CertificateAnswer, CertificateRequest, CertificatesView, ChangeDisk, ChangePerson, ChangePolicy,
+    ChangeSettings, ChangeSnapshot, ChangesQuery, ChangesView, CloneDisk, ConfirmAuthority, ConfirmHost,
+    ConfirmSnapshot, CopyRequest, CopyView, CreateDisk, CreatePolicy, CreateSnapshot, CreateSnapshots,
+    DeleteDisk, DeviceOrderDone, DeviceView, DirectoryView, DiskQuery, DiskSummary, DiskView, EndImport,
+    EstimateProgressView, EstimateView, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView,
+    ExplainPolicy, ExplainedPolicy, FlattenDisk, FlattenedView, ForecastView, FoundCluster, FoundedView,
+    HealthView, HistogramsView, HostPassView, HostRewriteView, HostSampleView, HostSummary, HostView,
+    ImportView, JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken,
+    MeView, NamedSilence, OrderDevices, PersonView, PolicyView, RatesView, RebuildDirectory, RebuildView,
     RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, RewriteHost,
     RewriteView, RollBack, RollbackView, SettingsView, SilenceView, Since, SnapshotView, StartEstimate,
     SupportView, TokenView, TopView, UnclaimedDevice, VersionsView, WhatIf,
@@ -673,13 +673,29 @@ pub async fn drop_authority(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// List the people who have a certificate, by name.
+/// List the people who have a certificate or a password, by name.
 #[utoipa::path(get, path = "/api/v1/people", responses((status = 200, body = Vec<PersonView>), (status = "default", body = Failure)))]
 pub async fn people(State(control): Shared) -> Answer<Vec<PersonView>> {
-    control.people().map(Json)
+    Ok(Json(control.people()))
 }
 
-/// Remove a person: the certificates of the person are revoked.
+/// Add a person who logs in to the console with a password.
+#[utoipa::path(post, path = "/api/v1/people", request_body = AddPerson, responses((status = 201, body = PersonView), (status = "default", body = Failure)))]
+pub async fn add_person(State(control): Shared, Input(request): Input<AddPerson>) -> Created<PersonView> {
+    Ok((StatusCode::CREATED, Json(to_the_end(async move { control.add_person(request).await }).await?)))
+}
+
+/// Change the password or the role of a person who has a password. Sessions of the person end.
+#[utoipa::path(patch, path = "/api/v1/people/{name}", params(("name" = String, Path)), request_body = ChangePerson, responses((status = 200, body = PersonView), (status = "default", body = Failure)))]
+pub async fn change_person(
+    State(control): Shared,
+    Path(name): Path<String>,
+    Input(request): Input<ChangePerson>,
+) -> Answer<PersonView> {
+    to_the_end(async move { control.change_person(&name, request).await }).await.map(Json)
+}
+
+/// Remove a person: certificates of the person are revoked, the password is deleted, and sessions end.
 #[utoipa::path(delete, path = "/api/v1/people/{name}", params(("name" = String, Path)), responses((status = 204), (status = "default", body = Failure)))]
 pub async fn remove_person(State(control): Shared, Path(name): Path<String>) -> Result<StatusCode, Failure> {
     control.remove_person(&name).await?;

@@ -5,6 +5,9 @@
 
 use crate::control::DiskSpaces;
 use crate::control::{Control, NamedLocal};
+use crate::limits::STREAMS_MAX;
+use crate::log_ins::Outcome;
+use crate::sessions::BegunBy;
 use ::cluster::{Code, Encryption, Holder};
 use api::types::{
     GroupView, HealthView, HostSummary, HostView, HostWord, LimitView, MoveView, RowChecksView, ScheduleView,
@@ -27,6 +30,8 @@ use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// Content type of OpenMetrics, which Prometheus reads.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -173,6 +178,7 @@ async fn collect(control: &Control) -> Result<Snapshot, Failure> {
     }
     add_cluster(&mut snapshot, &control.named_local().await?);
     add_estimate(&mut snapshot, &control.pass_state(PassOrder::Nothing).await?);
+    add_console(&mut snapshot, control);
     Ok(snapshot)
 }
 
@@ -196,6 +202,31 @@ fn add_estimate(snapshot: &mut Snapshot, pass: &PassState) {
         let error = Value::Gauge(found.ratio.error.unwrap_or(f64::NAN));
         snapshot.add("estimate_compression_ratio_error", help, &labels, error);
     }
+}
+
+/// Who is logged in to the console of this host, who tried, and what is told on streams.
+fn add_console(snapshot: &mut Snapshot, control: &Control) {
+    let sessions = Value::Gauge(control.sessions.count(Instant::now()) as f64);
+    snapshot.add("console_sessions", "Sessions of the console that are open", &[], sessions);
+    for (kind, begun_by) in
+        [("link", BegunBy::Link), ("password", BegunBy::Password), ("issuer", BegunBy::Issuer)]
+    {
+        for outcome in Outcome::ALL {
+            let word = match outcome {
+                Outcome::Done => "done",
+                Outcome::Wrong => "wrong",
+                Outcome::Slowed => "slowed",
+                Outcome::Denied => "denied",
+            };
+            let count = Value::Counter(control.log_ins.counted(begun_by, outcome));
+            let labels = [("kind", kind), ("outcome", word)];
+            snapshot.add("console_log_ins", "Log-ins to the console, by kind and outcome", &labels, count);
+        }
+    }
+    let open = Value::Gauge(STREAMS_MAX.saturating_sub(control.streams.available_permits()) as f64);
+    snapshot.add("streams", "Streams of events that are open", &[], open);
+    let events = Value::Counter(control.stream_events.load(Ordering::Relaxed));
+    snapshot.add("stream_events", "Events that were sent on streams", &[], events);
 }
 
 /// This host, and what it knows of the others.

@@ -4,7 +4,7 @@
 //! handler's own path stands beside it for the OpenAPI document, and both must agree.
 
 use super::rights::{Need, Rights};
-use super::{handlers, metrics, sessions, stream, views};
+use super::{handlers, metrics, oidc, sessions, stream, views};
 use crate::control::Control;
 use api::types::{Changed, StreamFigures};
 use axum::Json;
@@ -81,7 +81,7 @@ fn methods_of(item: &utoipa::openapi::PathItem) -> Vec<&'static str> {
 
 /// Every route.
 pub(super) fn table() -> Vec<Route> {
-    [general(), disks(), snapshots(), estimates()].into_iter().flatten().collect()
+    [general(), disks(), people(), snapshots(), estimates()].into_iter().flatten().collect()
 }
 
 #[rustfmt::skip]
@@ -115,6 +115,25 @@ fn snapshots() -> Vec<Route> {
         right("GET /api/v1/disks/{name}/rollback", See, routes!(handlers::rollback)),
         right("PATCH /api/v1/disks/{name}/snapshots/{snapshot}", ChangeDisk, routes!(handlers::change_snapshot)),
         right("DELETE /api/v1/disks/{name}/snapshots/{snapshot}", ChangeDisk, routes!(handlers::delete_snapshot)),
+    ]
+}
+
+/// Who may come in, and how.
+#[rustfmt::skip]
+fn people() -> Vec<Route> {
+    vec![
+        right("POST /api/v1/sessions", See, routes!(sessions::make_link)),
+        documented("GET /api/v1/session", Need::Login, routes!(sessions::choices)),
+        documented("POST /api/v1/session", Need::Login, routes!(sessions::log_in)),
+        documented("GET /api/v1/session/oidc", Need::Login, routes!(oidc::begin)),
+        documented("GET /api/v1/session/oidc/callback", Need::Login, routes!(oidc::end)),
+        right("DELETE /api/v1/session", See, routes!(sessions::log_out)),
+        right("POST /api/v1/tokens", GiveCertificates, routes!(handlers::make_token)),
+        documented("POST /api/v1/join", Need::Token, routes!(handlers::join)),
+        right("GET /api/v1/people", See, routes!(handlers::people)),
+        right("POST /api/v1/people", GiveCertificates, routes!(handlers::add_person)),
+        right("PATCH /api/v1/people/{name}", GiveCertificates, routes!(handlers::change_person)),
+        right("DELETE /api/v1/people/{name}", GiveCertificates, routes!(handlers::remove_person)),
     ]
 }
 
@@ -179,9 +198,6 @@ fn general() -> Vec<Route> {
         right("GET /api/v1/me", See, routes!(handlers::me)),
         right("GET /api/v1/stream", See, routes!(stream::stream)),
         right("GET /api/v1/stream/host", See, routes!(stream::stream_host)),
-        right("POST /api/v1/sessions", See, routes!(sessions::make_link)),
-        documented("POST /api/v1/session", Need::Login, routes!(sessions::log_in)),
-        right("DELETE /api/v1/session", See, routes!(sessions::log_out)),
         right("POST /api/v1/policies/explain", See, routes!(handlers::explain_policy)),
         right("GET /api/v1/policies", See, routes!(handlers::policies)),
         right("POST /api/v1/policies", ChangeDisk, routes!(handlers::create_policy)),
@@ -189,15 +205,11 @@ fn general() -> Vec<Route> {
         right("PATCH /api/v1/policies/{name}", ChangeDisk, routes!(handlers::change_policy)),
         right("DELETE /api/v1/policies/{name}", ChangeDisk, routes!(handlers::delete_policy)),
         right("GET /api/v1/top", See, routes!(handlers::top)),
-        right("POST /api/v1/tokens", GiveCertificates, routes!(handlers::make_token)),
-        documented("POST /api/v1/join", Need::Token, routes!(handlers::join)),
         right("GET /api/v1/certificates", See, routes!(handlers::certificates)),
         right("POST /api/v1/certificates/renew", GiveCertificates, routes!(handlers::renew_all)),
         right("POST /api/v1/certificates/host", ActAsHost, routes!(handlers::renew_host)),
         right("POST /api/v1/authorities", GiveCertificates, routes!(handlers::add_authority)),
         right("DELETE /api/v1/authorities/{fingerprint}", GiveCertificates, routes!(handlers::drop_authority)),
-        right("GET /api/v1/people", See, routes!(handlers::people)),
-        right("DELETE /api/v1/people/{name}", GiveCertificates, routes!(handlers::remove_person)),
         plain("GET /api/v1/openapi.json", get(openapi)),
         plain("GET /metrics", get(metrics::metrics)),
     ]
@@ -262,7 +274,13 @@ mod tests {
         let open = table().into_iter().filter(|route| !matches!(route.need, Need::Right(_)));
         assert_eq!(
             open.map(|route| (route.need, route.path)).collect::<Vec<_>>(),
-            [(Need::Login, "/api/v1/session"), (Need::Token, "/api/v1/join")],
+            [
+                (Need::Login, "/api/v1/session"),
+                (Need::Login, "/api/v1/session"),
+                (Need::Login, "/api/v1/session/oidc"),
+                (Need::Login, "/api/v1/session/oidc/callback"),
+                (Need::Token, "/api/v1/join")
+            ],
             "without a certificate there is no other way in"
         );
     }

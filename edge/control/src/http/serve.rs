@@ -114,7 +114,7 @@ async fn accept(mut listener: TcpListener, side: Side, ready: mpsc::Sender<(Held
         let (ready, complaints) = (ready.clone(), Arc::clone(&complaints));
         let (places, side) = (Arc::clone(&places), side.clone());
         tokio::spawn(async move {
-            let greeted = greet(stream, &acceptor, &places, &side).await;
+            let greeted = greet((stream, from.ip()), &acceptor, &places, &side).await;
             drop(greeting);
             match greeted {
                 Ok(greeted) => drop(ready.send(greeted).await),
@@ -126,7 +126,7 @@ async fn accept(mut listener: TcpListener, side: Side, ready: mpsc::Sender<(Held
 
 /// The handshake; why somebody is not let in.
 async fn greet(
-    stream: TcpStream,
+    (stream, from): (TcpStream, IpAddr),
     acceptor: &TlsAcceptor,
     places: &Places,
     side: &Side,
@@ -140,7 +140,7 @@ async fn greet(
     let shown = stream.get_ref().1.peer_certificates().and_then(|shown| shown.first());
     let caller = match (side, shown) {
         (Side::Browsers(_, port), _) => {
-            Caller::Page(Page { port: *port, session: None, is_known: Arc::default() })
+            Caller::Page(Page { port: *port, from, session: None, is_known: Arc::default() })
         }
         (Side::Programs(_), None) => Caller::Nobody,
         (Side::Programs(_), Some(first)) => {
@@ -154,7 +154,7 @@ async fn greet(
     let (until, is_known) = match &caller {
         Caller::Nobody => (Some(wait()), Arc::default()),
         Caller::Page(page) => (Some(wait()), Arc::clone(&page.is_known)),
-        Caller::Local | Caller::Known { .. } => (None, Arc::default()),
+        Caller::Local | Caller::Known { .. } | Caller::Person(_) => (None, Arc::default()),
     };
     Ok((Held { stream: Box::new(stream), until, is_known, _place: place }, caller))
 }

@@ -1,19 +1,18 @@
-//! Handlers of sessions: a link, the log-in with it, and the log-out.
+//! Handlers of sessions: a link, the log-in with it or with a password, and the log-out.
 
 use super::access::{NOT_A_BROWSER, who_asks};
 use super::caller::{Caller, Page};
 use super::console::cookie_name;
 use super::input::Input;
 use crate::control::Control;
-use crate::events::Kind;
-use api::types::{LogIn, MeView, SessionLink};
+use crate::log_ins::Refused;
+use api::types::{LogIn, LogInChoices, MeView, SessionLink};
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use failure::{Code, Failure};
 use std::sync::Arc;
-use std::time::Instant;
 
 type Shared = State<Arc<Control>>;
 
@@ -26,23 +25,44 @@ pub async fn make_link(
     Ok((StatusCode::CREATED, Json(control.make_session_link(&caller).await?)))
 }
 
-/// Log in to the console with the code of a link. The answer sets the cookie of the session.
-#[utoipa::path(post, path = "/api/v1/session", request_body = LogIn, responses((status = 200, body = MeView), (status = "default", body = Failure)))]
+/// Tell how people may log in to the console, besides with a link.
+#[utoipa::path(get, path = "/api/v1/session", responses((status = 200, body = LogInChoices), (status = "default", body = Failure)))]
+pub async fn choices(State(control): Shared) -> Json<LogInChoices> {
+    Json(control.log_in_choices())
+}
+
+/// Log in to the console with the code of a link, or with a name and a password. The answer sets the cookie of the session. After five
+/// tries that failed, of a name or from an address, the next ones have to wait: 429, with `Retry-After` in seconds.
+#[utoipa::path(post, path = "/api/v1/session", request_body = LogIn, responses((status = 200, body = MeView), (status = 429, body = Failure), (status = "default", body = Failure)))]
 pub async fn log_in(
     State(control): Shared,
     Extension(caller): Extension<Caller>,
     Input(request): Input<LogIn>,
-) -> Result<Response, Failure> {
+) -> Result<Response, Refused> {
     let Caller::Page(page) = caller else {
-        return Err(Failure::new(Code::Denied, NOT_A_BROWSER));
+        return Err(Failure::new(Code::Denied, NOT_A_BROWSER).into());
     };
-    let (token, session) = control.sessions.redeem(&request.code, Instant::now())?;
-    let who = session.holder.text();
-    let cookie = format!("{}={token}; Path=/; Secure; HttpOnly; SameSite=Strict", cookie_name(page.port));
+    let (token, session) = control.log_in(request, &page).await?;
+    let cookie = session_cookie(&control, &page, &token)?;
     let me = who_asks(&control, &Caller::Page(Page { session: Some(session), ..page }));
-    control.events.here(Kind::SessionBegun, format!("{who} has logged in to the console"));
-    let cookie = HeaderValue::from_str(&cookie).map_err(|error| Failure::failed("log in", error))?;
     Ok(([(header::SET_COOKIE, cookie)], Json(me)).into_response())
+}
+
+/// The cookie of a session that has begun; the one that the browser had ends.
+pub(super) fn session_cookie(control: &Control, page: &Page, token: &str) -> Result<HeaderValue, Failure> {
+    if let Some(former) = &page.session {
+        control.sessions.end(former);
+    }
+    let cookie = format!("{}={token}; Path=/; Secure; HttpOnly; SameSite=Strict", cookie_name(page.port));
+    HeaderValue::from_str(&cookie).map_err(|error| Failure::failed("log in", error))
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let retry_after =
+            self.retry_after.map(|wait| [(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()))]);
+        (retry_after, self.failure).into_response()
+    }
 }
 
 /// Log out of the console: the session ends.

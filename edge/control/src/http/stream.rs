@@ -18,6 +18,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::broadcast::Receiver;
@@ -158,7 +159,10 @@ impl Follow {
     }
 
     async fn send(&mut self, text: &str) -> Result<(), ()> {
-        self.sender.send_data(Bytes::from(text.to_owned())).await.map_err(drop)
+        let events = text.lines().filter(|line| line.starts_with("event: ")).count();
+        self.sender.send_data(Bytes::from(text.to_owned())).await.map_err(drop)?;
+        self.control.stream_events.fetch_add(events as u64, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Whether whoever asked still may: certificates are revoked, and sessions end.
@@ -167,7 +171,9 @@ impl Follow {
             Caller::Page(Page { session: Some(session), .. }) => {
                 self.control.sessions.is_open(session, Instant::now())
             }
-            Caller::Local | Caller::Nobody | Caller::Known { .. } | Caller::Page(_) => true,
+            Caller::Local | Caller::Nobody | Caller::Known { .. } | Caller::Person(_) | Caller::Page(_) => {
+                true
+            }
         };
         is_open && check(&self.control, &self.caller, Need::Right(Action::See)).is_ok()
     }

@@ -9,32 +9,44 @@ use serde_json::{Value, json};
 use std::io::Read;
 use std::process::Stdio;
 
-const OWN_PAGE: &str = "sec-fetch-site: same-origin";
-const JSON: &str = "content-type: application/json";
+/// What a browser says of a request of our own pages.
+pub const OWN_PAGE: &str = "sec-fetch-site: same-origin";
+/// What a change must be.
+pub const JSON: &str = "content-type: application/json";
 
 /// What came back: status, headers, body.
-struct Answer {
-    status: u16,
-    headers: String,
-    body: String,
+pub struct Answer {
+    pub status: u16,
+    pub headers: String,
+    pub body: String,
 }
 
 impl Answer {
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 
+    /// A header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+
     /// The cookie that is set, as it is sent back.
-    fn cookie(&self) -> String {
+    pub fn cookie(&self) -> String {
         let set = self.headers.lines().find_map(|line| line.strip_prefix("set-cookie: "));
         format!("cookie: {}", set.and_then(|set| set.split(';').next()).expect("a cookie"))
     }
 }
 
 /// Asks as a browser would, but for what a browser adds by itself.
-fn ask(method: &str, url: &str, headers: &[&str], body: Option<&str>) -> Answer {
+pub fn ask(method: &str, url: &str, headers: &[&str], body: Option<&str>) -> Answer {
+    ask_from("127.0.0.1", method, url, headers, body)
+}
+
+/// The same from an address of this machine.
+pub fn ask_from(from: &str, method: &str, url: &str, headers: &[&str], body: Option<&str>) -> Answer {
     let mut curl = command("curl");
-    curl.args(["-sk", "-i", "--max-time", "30", "-X", method]);
+    curl.args(["-sk", "-i", "--max-time", "30", "--interface", from, "-X", method]);
     for header in headers {
         curl.args(["-H", header]);
     }
@@ -49,17 +61,17 @@ fn ask(method: &str, url: &str, headers: &[&str], body: Option<&str>) -> Answer 
     Answer { status, headers: head.to_owned(), body: body.to_owned() }
 }
 
-fn get(url: &str, headers: &[&str]) -> Answer {
+pub fn get(url: &str, headers: &[&str]) -> Answer {
     ask("GET", url, headers, None)
 }
 
 /// The address and the code of a link that was printed as JSON.
-fn opened(link: &Value) -> (String, String) {
+pub fn opened(link: &Value) -> (String, String) {
     let (address, code) = link["links"][0].as_str().and_then(|link| link.split_once("/in#")).expect("a link");
     (address.to_owned(), json!({ "code": code }).to_string())
 }
 
-fn log_in(address: &str, code: &str) -> Answer {
+pub fn log_in(address: &str, code: &str) -> Answer {
     ask("POST", &format!("{address}/api/v1/session"), &[OWN_PAGE, JSON], Some(code))
 }
 
@@ -203,6 +215,58 @@ fn a_certificate_from_elsewhere_is_shown_and_taken_anew_when_it_is_replaced() {
     std::fs::remove_file(&key).expect("it is there");
     let (code, told) = site.refused(&[]);
     assert!(code == 1 && told.contains("web.key") && told.contains("[console]"), "{code}: {told}");
+}
+
+/// Runs openssl, which must succeed.
+pub fn openssl(arguments: &[&str]) -> Vec<u8> {
+    let done = output(command("openssl").args(arguments));
+    assert!(done.status.success(), "openssl {arguments:?}: {}", said(&done));
+    done.stdout
+}
+
+/// A browser that was told once to come encrypted alone cannot be told otherwise by a host whose certificate it does not know.
+#[test]
+fn browsers_are_bound_to_encryption_only_where_somebody_vouches_for_the_certificate() {
+    let mut site = Site::new(&Shape::One { size_mib: 128 });
+    let path = |name: &str| site.path(name).display().to_string();
+    let [authority, authority_key, request, key, own, signed] =
+        ["ca.pem", "ca.key", "web.csr", "web.key", "own.pem", "signed.pem"].map(path);
+    let new = ["req", "-newkey", "rsa:2048", "-nodes"];
+    openssl(
+        &[&new[..], &["-x509", "-subj", "/CN=authority", "-keyout", &authority_key, "-out", &authority]]
+            .concat(),
+    );
+    openssl(&[&new[..], &["-subj", "/CN=a.example", "-keyout", &key, "-out", &request]].concat());
+    openssl(&["x509", "-req", "-in", &request, "-signkey", &key, "-days", "2", "-out", &own]);
+    openssl(&[
+        "x509",
+        "-req",
+        "-in",
+        &request,
+        "-CA",
+        &authority,
+        "-CAkey",
+        &authority_key,
+        "-CAcreateserial",
+        "-days",
+        "2",
+        "-out",
+        &signed,
+    ]);
+    let port = free_port();
+    let listen = format!("[listen]\nconsole = [\"127.0.0.1:{port}\"]\n");
+    let plain = site.config().replace("[listen]\n", &listen);
+    for (name, is_bound) in [(None, false), (Some("own.pem"), false), (Some("signed.pem"), true)] {
+        let section = name.map(|name| format!("[console]\ncertificate = \"{name}\"\nkey = \"web.key\"\n"));
+        site.set_config(&format!("{plain}{}", section.unwrap_or_default()));
+        let server = site.start();
+        for path in ["/", "/api/v1/me"] {
+            let answer = get(&format!("https://127.0.0.1:{port}{path}"), &[OWN_PAGE]);
+            let told = answer.header("strict-transport-security");
+            assert_eq!(told, is_bound.then_some("max-age=2592000"), "{name:?} {path}: {}", answer.headers);
+        }
+        server.stop();
+    }
 }
 
 #[test]

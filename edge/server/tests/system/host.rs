@@ -6,6 +6,7 @@ use super::nbd::Client;
 use super::tools::{command, output, said, text, wait_for};
 use serde_json::Value;
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -194,6 +195,18 @@ impl Site {
         let done = self.cli(arguments);
         assert!(done.status.success(), "{arguments:?}: {}", said(&done));
         String::from_utf8_lossy(&done.stdout).into_owned()
+    }
+
+    /// Asks with something on the standard input.
+    pub fn cli_with(&self, input: &str, arguments: &[&str]) -> Output {
+        let mut command = self.cli_command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program is there");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        // It may have ended without reading.
+        let _ = stdin.write_all(input.as_bytes());
+        drop(stdin);
+        child.wait_with_output().expect("it is our child")
     }
 
     /// The same as JSON.

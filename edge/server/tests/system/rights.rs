@@ -240,7 +240,8 @@ fn pages_may_what_their_people_may(three: &Three, askers: &[Asker], table: &[Lin
             for request in requests {
                 let may = match request.as_str() {
                     // To log in anew is for everybody; who logs out is out, and the rest could not be asked.
-                    "POST /session" => true,
+                    "POST /session" | "GET /session" => true,
+                    "GET /session/oidc" | "GET /session/oidc/callback" => true,
                     "DELETE /session" => continue,
                     "POST /sessions" | "POST /join" => false,
                     _ => line.may[column],
@@ -254,12 +255,17 @@ fn pages_may_what_their_people_may(three: &Three, askers: &[Asker], table: &[Lin
                 let (status, body) = Asker::page().ask(&address, &[OWN_PAGE, json], request);
                 let expected = match request.as_str() {
                     "POST /session" => "400",
+                    "GET /session" => "200",
+                    // This host has no issuer.
+                    "GET /session/oidc" | "GET /session/oidc/callback" => "422",
                     "POST /join" => "403",
                     _ => "401",
                 };
                 assert_eq!(status, expected, "{request}, by a page without a session: {body}");
                 let (status, body) = Asker::page().ask(&address, &headers[1..], request);
-                assert_eq!(status, "403", "{request}, by a page that does not say whose it is: {body}");
+                // An issuer sends browsers back from its own page.
+                let expected = if request == "GET /session/oidc/callback" { "422" } else { "403" };
+                assert_eq!(status, expected, "{request}, by a page that does not say whose it is: {body}");
             }
         }
         // The cookie is nothing where certificates are asked for.

@@ -85,6 +85,11 @@ export const shell: Texts['shell'] = {
   remedy: 'Abhilfe',
   login: {
     title: 'Anmelden',
+    issuerTitle: 'Mit Single Sign-on',
+    issuer: (name) => `Bei ${name} anmelden`,
+    passwordTitle: 'Mit einem Passwort',
+    name: 'Name',
+    password: 'Passwort',
     linkTitle: 'Mit einem Link',
     link: 'Führen Sie diesen Befehl als root auf einem Host aus, oder irgendwo mit Ihrem Zertifikat, und öffnen Sie den ausgegebenen Link. Er gilt einmal, für eine Minute.',
     opening: 'Anmeldung läuft …',

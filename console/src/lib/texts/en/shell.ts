@@ -83,6 +83,11 @@ export const shell = {
   remedy: 'Remedy',
   login: {
     title: 'Sign in',
+    issuerTitle: 'With single sign-on',
+    issuer: (name: string) => `Sign in at ${name}`,
+    passwordTitle: 'With a password',
+    name: 'Name',
+    password: 'Password',
     linkTitle: 'With a link',
     link: 'Run this on a host as root, or anywhere with your certificate, and open the link that it prints. The link works once, for a minute.',
     opening: 'Signing in…',

@@ -76,7 +76,7 @@ fn of_views(before: &Arc<View>, now: &Arc<View>) -> BTreeSet<Changed> {
     if is_settings {
         changed.insert(Changed { topic: TopicWord::Settings, key: None });
     }
-    if before.believed != now.believed {
+    if before.believed != now.believed || before.people != now.people {
         changed.insert(Changed { topic: TopicWord::People, key: None });
     }
     changed

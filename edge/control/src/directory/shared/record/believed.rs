@@ -74,8 +74,13 @@ pub struct Revocation {
 pub fn revoked_key(who: &Identity) -> String {
     match who {
         Identity::Host { host, .. } => format!("{REVOKED}hosts/{host}"),
-        Identity::Person { name, .. } => format!("{REVOKED}people/{name}"),
+        Identity::Person { name, .. } => revoked_person(name.as_str()),
     }
+}
+
+/// The same of a person.
+pub fn revoked_person(name: &str) -> String {
+    format!("{REVOKED}people/{name}")
 }
 
 /// The key of a token's record.

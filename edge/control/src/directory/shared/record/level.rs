@@ -29,8 +29,8 @@ use serde::{Deserialize, Serialize};
 const LOWEST: Level = Level::FIRST;
 /// The highest. Level 2 has what a component that does not count may know at most (`ceiling` of a disk's members). Level 3 has disks with
 /// parity, limits of bytes, `read_locality=auto`, the named policy that a disk follows, and devices that spin. Level 4 has snapshots of disks, and compression;
-/// level 5 both of disks with parity, too: no field is new then, but what the devices hold (docs/design/0053). Level 6 has labels of disks, and
-/// disks that are handed over.
+/// level 5 both of disks with parity, too: no field is new then, but what the devices hold (docs/design/0053). Level 6 has labels of disks,
+/// disks that are handed over, and people with passwords.
 const HIGHEST: u16 = if cfg!(feature = "next-level") { 7 } else { 6 };
 
 /// The level from which on records have ceilings.
