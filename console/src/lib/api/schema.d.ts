@@ -868,10 +868,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the people who have a certificate, by name. */
+        /** List the people who have a certificate or a password, by name. */
         get: operations["people"];
         put?: never;
-        post?: never;
+        /** Add a person who logs in to the console with a password. */
+        post: operations["add_person"];
         delete?: never;
         options?: never;
         head?: never;
@@ -888,11 +889,12 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Remove a person: the certificates of the person are revoked. */
+        /** Remove a person: certificates of the person are revoked, the password is deleted, and sessions end. */
         delete: operations["remove_person"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Change the password or the role of a person who has a password. Sessions of the person end. */
+        patch: operations["change_person"];
         trace?: never;
     };
     "/api/v1/policies": {
@@ -990,12 +992,53 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Tell how people may log in to the console, besides with a link. */
+        get: operations["choices"];
         put?: never;
-        /** Log in to the console with the code of a link. The answer sets the cookie of the session. */
+        /**
+         * Log in to the console with the code of a link, or with a name and a password. The answer sets the cookie of the session. After five
+         *     tries that failed, of a name or from an address, the next ones have to wait: 429, with `Retry-After` in seconds.
+         */
         post: operations["log_in"];
         /** Log out of the console: the session ends. */
         delete: operations["log_out"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session/oidc": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Begin a log-in at the issuer of OpenID Connect: the browser is sent there, and comes back to `/session/oidc/callback`. */
+        get: operations["begin"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session/oidc/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * End a log-in at the issuer of OpenID Connect: the issuer sends the browser here. The answer sets the cookie of the session and leads to
+         *     the console; where nobody is logged in, it is a page that says why.
+         */
+        get: operations["end"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1191,6 +1234,15 @@ export interface components {
             /** @description One as large as this one, by name or id, and in its fault domain. */
             like?: string | null;
         };
+        /** @description A person is to log in to the console with a password. */
+        AddPerson: {
+            /** @description What they are called. */
+            name: string;
+            /** @description The password: 12 to 256 characters. */
+            password: string;
+            /** @description `viewer`, `operator` or `admin`. */
+            role: string;
+        };
         /** @description What was added. */
         AddedDevices: {
             /** @description Its devices, those that were there too. */
@@ -1352,6 +1404,13 @@ export interface components {
              */
             size?: number | null;
         };
+        /** @description What is to be another of a person with a password. All their sessions end. */
+        ChangePerson: {
+            /** @description The password; left out: as before. */
+            password?: string | null;
+            /** @description The role; left out: as before. */
+            role?: string | null;
+        };
         /** @description A policy to be changed, and with it the disks that follow it. */
         ChangePolicy: {
             /** @description Rules that change: `iops_limit=500,read_locality=auto`. Others stay. */
@@ -1446,7 +1505,7 @@ export interface components {
          * @description The kinds of failure that a caller would tell apart.
          * @enum {string}
          */
-        Code: "failed" | "usage" | "refused" | "not_found" | "conflict" | "unreachable" | "denied" | "unauthenticated";
+        Code: "failed" | "usage" | "refused" | "not_found" | "conflict" | "unreachable" | "denied" | "unauthenticated" | "too_many";
         /** @description Whether a disk is as its policy says. */
         ComplianceView: {
             /** @description What it lacks, or what moves. */
@@ -2791,11 +2850,27 @@ export interface components {
                 [key: string]: number;
             };
         };
-        /** @description What a browser logs in with. */
+        /** @description What a browser logs in with: the code of a link, or a name and a password. */
         LogIn: {
             /** @description The code of a link. */
-            code: string;
+            code?: string | null;
+            /** @description The name of a person. */
+            name?: string | null;
+            /** @description The person's password. */
+            password?: string | null;
         };
+        /** @description How people may log in to the console of a host, besides with a link. */
+        LogInChoices: {
+            /** @description Whether anybody has a password. */
+            has_passwords: boolean;
+            /** @description What people call the issuer of OpenID Connect; left out: there is none. */
+            issuer?: string | null;
+        };
+        /**
+         * @description How a session of the console began.
+         * @enum {string}
+         */
+        LogInWord: "link" | "password" | "issuer" | "unknown";
         /**
          * @description What servicing a host does to the disks that stand on it.
          * @enum {string}
@@ -2951,6 +3026,8 @@ export interface components {
         };
         /** @description A session of the console, as its page sees it. */
         MySession: {
+            /** @description How it began. */
+            begun_by: components["schemas"]["LogInWord"];
             /**
              * Format: int64
              * @description When it ends, in seconds since 1970.
@@ -3060,16 +3137,21 @@ export interface components {
              */
             slow: number;
         };
-        /** @description A certificate of somebody. */
+        /** @description A person who may log in: a certificate of theirs, or that they have a password. */
         PersonView: {
-            /** @description SHA-256 of the certificate of the authority that signed it; two where it was made while the authority changed. */
+            /**
+             * @description SHA-256 of the certificate of the authority that signed theirs; two where it was made while the authority changed, none for a
+             *     password.
+             */
             authorities: string[];
-            /** @description To when it is valid. */
-            expires: string;
-            /** @description When it was made. */
+            /** @description To when the certificate is valid; left out: a password is valid until it is changed. */
+            expires?: string | null;
+            /** @description When the certificate was made, or the password or the role was set last. */
             issued: string;
             /** @description What they are called. */
             name: string;
+            /** @description How they prove who they are. */
+            proof: components["schemas"]["ProofWord"];
             /** @description What they are. */
             role: components["schemas"]["RoleWord"];
         };
@@ -3182,6 +3264,11 @@ export interface components {
             /** @description The numbers of its snapshots. */
             snapshots?: number[];
         };
+        /**
+         * @description How a person proves who they are.
+         * @enum {string}
+         */
+        ProofWord: "certificate" | "password" | "unknown";
         /** @description A rate. */
         RateView: {
             /**
@@ -5875,6 +5962,37 @@ export interface operations {
             };
         };
     };
+    add_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AddPerson"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
     remove_person: {
         parameters: {
             query?: never;
@@ -5891,6 +6009,39 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    change_person: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangePerson"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonView"];
+                };
             };
             default: {
                 headers: {
@@ -6138,6 +6289,33 @@ export interface operations {
             };
         };
     };
+    choices: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LogInChoices"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
     log_in: {
         parameters: {
             query?: never;
@@ -6157,6 +6335,14 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["MeView"];
+                };
+            };
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
                 };
             };
             default: {
@@ -6190,6 +6376,60 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    begin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    end: {
+        parameters: {
+            query?: {
+                state?: string;
+                code?: string;
+                error?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
                 };
             };
         };

@@ -229,15 +229,14 @@ pub fn openssl(arguments: &[&str]) -> Vec<u8> {
 fn browsers_are_bound_to_encryption_only_where_somebody_vouches_for_the_certificate() {
     let mut site = Site::new(&Shape::One { size_mib: 128 });
     let path = |name: &str| site.path(name).display().to_string();
-    let [authority, authority_key, request, key, own, signed] =
-        ["ca.pem", "ca.key", "web.csr", "web.key", "own.pem", "signed.pem"].map(path);
-    let new = ["req", "-newkey", "rsa:2048", "-nodes"];
-    openssl(
-        &[&new[..], &["-x509", "-subj", "/CN=authority", "-keyout", &authority_key, "-out", &authority]]
-            .concat(),
-    );
-    openssl(&[&new[..], &["-subj", "/CN=a.example", "-keyout", &key, "-out", &request]].concat());
-    openssl(&["x509", "-req", "-in", &request, "-signkey", &key, "-days", "2", "-out", &own]);
+    let [authority, authority_key, request, key, own, signed, names] =
+        ["ca.pem", "ca.key", "web.csr", "web.key", "own.pem", "signed.pem", "names"].map(path);
+    std::fs::write(&names, "subjectAltName = DNS:a.example\n").expect("room");
+    let new = ["req", "-newkey", "rsa:2048", "-nodes", "-subj"];
+    let run = |more: &[&str]| openssl(&[&new[..], more].concat());
+    run(&["/CN=authority", "-x509", "-keyout", &authority_key, "-out", &authority]);
+    run(&["/CN=a.example", "-keyout", &key, "-out", &request]);
+    openssl(&["req", "-x509", "-key", &key, "-subj", "/CN=a.example", "-out", &own]);
     openssl(&[
         "x509",
         "-req",
@@ -248,8 +247,8 @@ fn browsers_are_bound_to_encryption_only_where_somebody_vouches_for_the_certific
         "-CAkey",
         &authority_key,
         "-CAcreateserial",
-        "-days",
-        "2",
+        "-extfile",
+        &names,
         "-out",
         &signed,
     ]);
