@@ -115,6 +115,18 @@ export const policyQuery = (name: string) => ({
   refetchInterval: often,
 });
 
+export const estimateQuery = () => ({
+  queryKey: ['estimate', 'list'],
+  queryFn: () => take(api.GET('/api/v1/estimate')),
+  refetchInterval: seldom,
+});
+
+export const estimateProgressQuery = () => ({
+  queryKey: ['estimate', 'progress'],
+  queryFn: () => take(api.GET('/api/v1/estimate/progress')),
+  refetchInterval: ({ state }: { state: { data?: Schemas['EstimateProgressView'] | undefined } }) => (state.data?.is_running ? 1_000 : 60_000),
+});
+
 /** Where a policy would put a disk now, and what it costs: a question, so it is kept for as long as it is shown. */
 export const explainQuery = (policy: string | null, size: number | null) => ({
   queryKey: ['policies', 'list', 'explain', policy, size],
