@@ -113,6 +113,8 @@ class Stream {
     });
     source.addEventListener('figures', (event) => this.take(JSON.parse(event.data as string) as Schemas['StreamFigures']));
     source.addEventListener('error', () => {
+      // What would have been told is asked for at once: it may be that the session has ended.
+      if (this.isLive) this.forget(['']);
       this.isLive = false;
       // The browser connects again by itself, but not after an answer that is no stream.
       if (source.readyState !== EventSource.CLOSED) return;
