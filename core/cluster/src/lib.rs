@@ -58,8 +58,8 @@ pub use encryption::Encryption;
 pub use following::{Following, following};
 pub use ground::copied_and_left;
 pub use health::{
-    Code, Directory, Finding, Group, Holder, Lifespan, Links, Provisioned, Severity, Silence, SilentMember,
-    Subject, Surroundings, Turn, Watch, findings, is_about, silenced,
+    Code, Directory, Finding, Group, Holder, Lifespan, Links, NamedDevice, Provisioned, Remedy, Severity,
+    Silence, SilentMember, Subject, Surroundings, Turn, Watch, findings, is_about, remedies, silenced,
 };
 pub use host::{
     DamagedDevice, DeviceEncryption, DeviceReports, EncryptionReport, HostRecord, Maintenance, Mode,

@@ -403,9 +403,9 @@ impl Group {
     }
 
     fn device_done(&mut self, io: Io, result: Result<(), IoFailure>, out: &mut Vec<Output>) {
-        let PendingIo { member, purpose, read } = self.requests.end(io);
+        let PendingIo { begun, member, purpose, read } = self.requests.end(io);
         if purpose.is_effort() {
-            self.members[member].meter.end(self.now);
+            self.members[member].meter.end(self.now, begun, purpose.direction());
         }
         let ended = match (result, read) {
             (Ok(()), _) => Ok(BadBlocks::default()),
@@ -493,7 +493,7 @@ impl Group {
     }
 
     fn issue(&mut self, member: u8, purpose: Purpose) -> Io {
-        self.begin(PendingIo { member, purpose, read: None })
+        self.begin(PendingIo { begun: self.now, member, purpose, read: None })
     }
 
     fn begin(&mut self, request: PendingIo) -> Io {

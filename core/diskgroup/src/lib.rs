@@ -53,7 +53,7 @@ mod window;
 mod work;
 
 pub use compute::{Computation, ComputeId, Computed, Repacked, Task};
-pub use effort::Effort;
+pub use effort::{Effort, Latencies};
 pub use format::batch::{Origin, WindowEntry};
 pub use group::{Group, Settings};
 pub use held::{HeldBlocks, LayerRange, ROW_LAYER, ROW_LAYER_FIRST};

@@ -2,10 +2,11 @@
 
 use crate::checkpoint::AnchorCopy;
 use crate::destage::LogRun;
+use crate::effort::Direction;
 use crate::format::anchor::Anchor;
 use crate::io::Io;
 use crate::unreadable::{BadBlocks, Ended, ReadRequest};
-use base::Buffer;
+use base::{Buffer, Instant};
 use slab::Slab;
 
 /// What a device request was for.
@@ -83,9 +84,37 @@ impl Purpose {
     }
 }
 
+impl Purpose {
+    /// Whether the device reads or writes for it; a flush does neither.
+    pub(crate) fn direction(&self) -> Option<Direction> {
+        match self {
+            Purpose::Read { .. }
+            | Purpose::Page { .. }
+            | Purpose::DestageRead { .. }
+            | Purpose::RewriteRead { .. }
+            | Purpose::CarryRead { .. }
+            | Purpose::AnchorCheck { .. }
+            | Purpose::Scrub { .. }
+            | Purpose::Recovery { .. }
+            | Purpose::Block { .. } => Some(Direction::Read),
+            Purpose::Batch
+            | Purpose::Direct(_)
+            | Purpose::DestageWrite { .. }
+            | Purpose::Backfill(_)
+            | Purpose::RewriteWrite
+            | Purpose::Chunk { .. }
+            | Purpose::PageWrite { .. }
+            | Purpose::Anchor(_) => Some(Direction::Write),
+            Purpose::CheckpointFlush | Purpose::Discard { .. } => None,
+        }
+    }
+}
+
 /// A device request under way.
 #[derive(Debug)]
 pub(crate) struct PendingIo {
+    /// When it was handed to the device.
+    pub(crate) begun: Instant,
     pub(crate) member: u8,
     pub(crate) purpose: Purpose,
     /// What was asked, if it is a read.

@@ -150,7 +150,7 @@ fn take_fine(reader: &mut Reader) -> Result<FineLatency, DecodeError> {
 }
 
 /// The number of buckets that are not empty, then for each how many empty ones precede it and its count.
-fn put_counts(writer: &mut Writer, counts: &[u64]) {
+pub(crate) fn put_counts(writer: &mut Writer, counts: &[u64]) {
     put_varint(writer, counts.iter().filter(|&&count| count > 0).count() as u128);
     let mut empty = 0u32;
     for &count in counts {
@@ -165,7 +165,7 @@ fn put_counts(writer: &mut Writer, counts: &[u64]) {
 }
 
 /// Returns the sum of the counts.
-fn take_counts(reader: &mut Reader, counts: &mut [u64]) -> Result<u64, DecodeError> {
+pub(crate) fn take_counts(reader: &mut Reader, counts: &mut [u64]) -> Result<u64, DecodeError> {
     const _: () = assert!(FINE_BUCKETS < u16::MAX as usize, "indices fit easily");
     let used = take_u64(reader)?;
     if used > counts.len() as u64 {
@@ -189,7 +189,7 @@ fn take_counts(reader: &mut Reader, counts: &mut [u64]) -> Result<u64, DecodeErr
 }
 
 /// Seven bits a byte, lowest first, the top bit set on all but the last (LEB128).
-fn put_varint(writer: &mut Writer, mut value: u128) {
+pub(crate) fn put_varint(writer: &mut Writer, mut value: u128) {
     while value >= 0x80 {
         writer.u8(value as u8 | 0x80);
         value >>= 7;
@@ -216,7 +216,7 @@ fn take_varint(reader: &mut Reader) -> Result<u128, DecodeError> {
     Err(DecodeError::Invalid("a number beyond 128 bits"))
 }
 
-fn take_u64(reader: &mut Reader) -> Result<u64, DecodeError> {
+pub(crate) fn take_u64(reader: &mut Reader) -> Result<u64, DecodeError> {
     u64::try_from(take_varint(reader)?).map_err(|_| DecodeError::Invalid("a number beyond 64 bits"))
 }
 

@@ -15,6 +15,11 @@ const HIGH_BITS: u32 = 37;
 /// One for all that is faster, then 64 for each power of two.
 pub(crate) const FINE_BUCKETS: usize = 1 + (HIGH_BITS - LOW_BITS) as usize * SUB_BUCKETS;
 
+/// log2 of the fine buckets that are one coarse bucket.
+const COARSE_BITS: u32 = 3;
+/// As [`FINE_BUCKETS`], with eight for each power of two.
+pub(crate) const COARSE_BUCKETS: usize = 1 + (FINE_BUCKETS - 1) / (1 << COARSE_BITS);
+
 /// The greatest relative error of [`FineLatency::percentile`] for latencies of 1.024 us to 137 s.
 pub const PERCENTILE_ERROR: f64 = 1.0 / (2 * SUB_BUCKETS) as f64;
 
@@ -75,7 +80,7 @@ impl FineLatency {
     }
 
     /// What came since `earlier`; for min and max see `Histogram::difference`.
-    pub(crate) fn difference(&self, earlier: &Self) -> Self {
+    pub fn difference(&self, earlier: &Self) -> Self {
         let mut result = Self::default();
         let (mut first, mut last) = (None, 0);
         for (index, count) in result.counts.iter_mut().enumerate() {
@@ -104,6 +109,16 @@ impl FineLatency {
     /// The exact mean.
     pub fn mean(&self) -> Option<Duration> {
         (self.count > 0).then(|| Duration::from_nanos((self.sum_ns / u128::from(self.count)) as u64))
+    }
+
+    /// Counts by coarse bucket.
+    pub(crate) fn coarse(&self) -> [u64; COARSE_BUCKETS] {
+        let mut coarse = [0u64; COARSE_BUCKETS];
+        for (index, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let place = &mut coarse[if index == 0 { 0 } else { 1 + ((index - 1) >> COARSE_BITS) }];
+            *place = place.saturating_add(*count);
+        }
+        coarse
     }
 
     /// All buckets that are not empty, fastest first.
@@ -168,6 +183,17 @@ fn range_of(index: usize) -> (u64, u64) {
     let width = 1u64 << (octave - SUB_BITS);
     let from = (1u64 << octave) + ((index - 1) % SUB_BUCKETS) as u64 * width;
     (from, if index == FINE_BUCKETS - 1 { u64::MAX } else { from + width })
+}
+
+/// The same of a coarse bucket; the topmost ends where its fine ones would.
+pub(crate) fn coarse_range(index: usize) -> (u64, u64) {
+    if index == 0 {
+        return range_of(0);
+    }
+    let first = 1 + ((index - 1) << COARSE_BITS);
+    let last = first + (1 << COARSE_BITS) - 1;
+    let end = range_of(last).1;
+    (range_of(first).0, if end == u64::MAX { 1 << HIGH_BITS } else { end })
 }
 
 #[cfg(test)]

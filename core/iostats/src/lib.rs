@@ -10,6 +10,7 @@
 mod buckets;
 mod encoding;
 mod histogram;
+mod interval;
 mod latency;
 mod recorder;
 mod statistics;
@@ -17,6 +18,7 @@ mod statistics;
 pub use buckets::{Kind, Operation, Operations};
 pub use encoding::{DecodeError, VERSION};
 pub use histogram::Histogram;
+pub use interval::{Direction, Interval};
 pub use latency::{FineBucket, FineLatency, PERCENTILE_ERROR};
 pub use recorder::{Arrival, Recorder};
 pub use statistics::{Bucket, Counters, HistogramView, Statistics};

@@ -5,6 +5,7 @@
 
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_WAIT, EVENTS_SILENCE_MAX};
 use crate::stream::Events;
+use crate::types::{ActionView, MethodWord};
 use failure::{Code, Failure};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -119,6 +120,23 @@ impl Client {
     /// As [`Client::get`].
     pub async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         self.ask(Method::DELETE, path, None::<&()>).await
+    }
+
+    /// Sends a request that an answer offered, as it stands there.
+    ///
+    /// # Errors
+    /// As [`Client::get`]; or that this release does not know its method.
+    pub async fn act(&self, action: &ActionView) -> Result<serde_json::Value, Failure> {
+        let method = match action.method {
+            MethodWord::Post => Method::POST,
+            MethodWord::Patch => Method::PATCH,
+            MethodWord::Delete => Method::DELETE,
+            MethodWord::Unknown => {
+                let what = format!("this release does not know how to ask for: {}", action.label);
+                return Err(Failure::new(Code::Usage, what).hint(action.command.clone()));
+            }
+        };
+        self.ask(method, &action.path, action.body.as_ref()).await
     }
 
     async fn ask<T: DeserializeOwned>(

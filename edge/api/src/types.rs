@@ -3,6 +3,7 @@
 //! Sizes are bytes, times are seconds or microseconds as the name says, ids are hexadecimal. Fields may be added in
 //! later versions; requests refuse fields that they do not know.
 
+mod actions;
 mod attaching;
 mod care;
 mod devices;
@@ -20,21 +21,26 @@ mod policies;
 mod rebuild;
 mod resync;
 mod rewrite;
+mod series;
 mod settings;
 mod snapshots;
 mod space;
 mod stream;
 mod support;
+mod tasks;
 mod versions;
 mod what_if;
 mod words;
 
+pub use actions::ActionView;
 pub use attaching::{AllowedView, AttachedView};
 pub use care::{
     BalanceView, BeginMaintenance, ChangeSettings, ConfirmHost, EvacuateDevice, EvacuationView, FateView,
     FullnessView, KeepDevice, MaintenanceMode, MaintenanceView, NOT_EMPTIED, RemovedHost, TouchedView,
 };
-pub use devices::{AllDevicesView, DeviceView, HostDevicesView, UnclaimedDevice};
+pub use devices::{
+    AllDevicesView, DeviceLoadView, DeviceRateView, DeviceView, HostDevicesView, UnclaimedDevice,
+};
 pub use directory::{DirectoryMemberView, DirectoryView, MemberRole};
 pub use disks::{ChangeDisk, CreateDisk, DiskQuery, MoveAction};
 pub use estimate::{
@@ -62,6 +68,7 @@ pub use rebuild::{
 };
 pub use resync::{ComponentResyncView, DiskResyncView, ResyncsView};
 pub use rewrite::{CompressedView, HostRewriteView, PackedView, RewriteHost, RewriteView};
+pub use series::{HeatView, HostSeriesQuery, HostSeriesView, SeriesQuery, SeriesRates, SeriesView};
 pub use settings::{BalanceMode, SettingsView};
 pub use snapshots::{
     ChangeSnapshot, ChangesQuery, ChangesView, CloneDisk, ConfirmSnapshot, CreateSnapshot, CreateSnapshots,
@@ -70,12 +77,14 @@ pub use snapshots::{
 pub use space::{HostShareView, SpaceView};
 pub use stream::{Changed, DiskSample, HostSamples, LoadView, StreamFigures, StreamQuery};
 pub use support::{SupportFile, SupportView};
+pub use tasks::{HostImportView, HostTasksView, TaskView, TasksView};
 pub use versions::{HostVersionsView, VersionsView};
 pub use what_if::{AddHost, ForecastView, HostSpaceView, MoveRoomView, OutlookView, SetPolicy, WhatIf};
 pub use words::{
     BalanceWord, CallerWord, ComplianceWord, ConditionWord, CopyWord, DeviceRoleWord, DiskWord,
-    EncryptionWord, FateWord, FollowerWord, HealthGroupWord, HealthWord, HostWord, PassWord, PhaseWord,
-    PolicyChangeWord, RebuildWord, RightWord, RoleWord, RollbackWord, SeverityWord, StandingWord, TopicWord,
+    EncryptionWord, FateWord, FollowerWord, HealthGroupWord, HealthWord, HostWord, MethodWord, PassWord,
+    PhaseWord, PolicyChangeWord, RebuildWord, RightWord, RoleWord, RollbackWord, SeverityWord, StandingWord,
+    TaskWord, TopicWord,
 };
 
 use serde::{Deserialize, Serialize};
@@ -366,6 +375,9 @@ pub struct GroupView {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReplaceDevice {
+    /// Name of the host that has the device [default: the host that is asked].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The path or id of the device that failed, or is empty. Of a group that could not be opened: the path of its log device.
     pub device: String,
     /// The path of the new device. It may be the same path.
@@ -409,6 +421,9 @@ pub struct ReplacementView {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddDevices {
+    /// Name of the host that has the devices [default: the host that is asked].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The group that gets them as capacity devices. Left out: a new group is made.
     #[serde(default)]
     pub group: Option<String>,
@@ -604,6 +619,43 @@ pub struct RemoveOptions {
     /// Whether the whole group may go, where the device holds its log.
     #[serde(default)]
     pub group: bool,
+    /// Name of the host that has the device [default: the one that the cluster's records name, else the host that is asked].
+    #[serde(default)]
+    pub host: Option<String>,
+}
+
+/// What one host orders another to do with its devices.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OrderDevices {
+    /// Who asked for it, for the other host's events.
+    pub who: Option<String>,
+    /// What is to be done.
+    pub order: DeviceOrder,
+}
+
+/// Something that is to be done with devices.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceOrder {
+    /// Create a disk group, or add devices to one.
+    Add(AddDevices),
+    /// Replace a device.
+    Replace(ReplaceDevice),
+    /// Remove a device: its id or path, and whether its group may go.
+    Remove(String, bool),
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceOrderDone {
+    /// Devices were added.
+    Added(AddedDevices),
+    /// A device was replaced, or it was told what that would do.
+    Replaced(ReplacementView),
+    /// A device was removed.
+    Removed(RemovedDevice),
 }
 
 /// An interval.

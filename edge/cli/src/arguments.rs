@@ -2,7 +2,8 @@
 
 use crate::demo::DemoOptions;
 use crate::{
-    attach, cluster, devices, disks, events, health, hosts, members, policies, support, top, what_if,
+    attach, cluster, devices, disks, events, health, hosts, members, policies, series, support, tasks, top,
+    what_if,
 };
 use clap::builder::TypedValueParser;
 use clap::{Args, Parser, Subcommand};
@@ -83,8 +84,12 @@ pub enum Command {
     WhatIf(what_if::WhatIfCommand),
     /// Show the resync of disks: what is copied, how much is left, and what waits for what.
     Resync,
+    /// List the tasks that run: maintenance, evacuations, moves, copies, imports, rollbacks; or stop one.
+    Tasks(tasks::TaskOptions),
     /// Write a support bundle: configuration, status, events, metrics and logs in one file, without secrets.
     SupportBundle(support::SupportOptions),
+    /// Show what guests or a device did over time: the last hour by the second, 90 days by five minutes.
+    Series(series::SeriesOptions),
     /// Show the load of every disk now.
     Top(top::TopOptions),
     /// Print the OpenAPI document of the API.

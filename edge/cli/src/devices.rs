@@ -3,6 +3,7 @@
 use super::sorting::DeviceSort;
 use crate::shell::{Shell, size};
 use crate::text;
+use api::client::escaped;
 use api::types::{
     AddDevices, AddedDevices, AllDevicesView, DeviceView, DirectoryView, EvacuateDevice, EvacuationView,
     HostDevicesView, HostShareView, HostView, KeepDevice, RemovedDevice, ReplaceDevice, ReplacementView,
@@ -51,7 +52,7 @@ pub enum DeviceCommand {
     Replace(ReplaceOptions),
     /// Remove an empty device.
     Remove {
-        /// Path or id of the device.
+        /// Path or id of the device, or HOST:PATH on another host.
         device: String,
         /// Remove the whole group, if the device holds the log of an empty one.
         #[arg(long)]
@@ -62,7 +63,7 @@ pub enum DeviceCommand {
 /// Options of `device replace`.
 #[derive(Debug, Args)]
 pub struct ReplaceOptions {
-    /// Path or id of the device that failed; of a group that could not be opened, the path of its log device.
+    /// Path or id of the device that failed, or HOST:PATH; of a group that could not be opened, the path of its log device.
     old: String,
     /// Path of the new device, which may be the same path.
     new: PathBuf,
@@ -88,6 +89,9 @@ pub struct AddOptions {
     /// Log device of a new group.
     #[arg(long, conflicts_with = "group")]
     log: Option<PathBuf>,
+    /// Host that has the devices [default: the one that is asked].
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
     /// Group to add capacity devices to (see `drystone status`).
     #[arg(long)]
     group: Option<String>,
@@ -206,13 +210,16 @@ fn absolute_or_name(name: &str) -> String {
 async fn replace(shell: &mut Shell<'_>, options: ReplaceOptions) -> Result<(), Failure> {
     let with = std::path::absolute(&options.new)
         .map_err(|error| Failure::usage(format!("{} is not a path: {error}", options.new.display())))?;
+    let (host, old) = host_and_path(&options.old);
+    let confirm = options.confirm.as_deref().map(|name| absolute_or_name(host_and_path(name).1));
     let request = ReplaceDevice {
-        device: absolute_or_name(&options.old),
+        host: host.map(str::to_owned),
+        device: absolute_or_name(old),
         with: with.display().to_string(),
         file_size: options.file_size,
         force: options.force,
         dry_run: options.dry_run,
-        confirm: options.confirm.as_deref().map(absolute_or_name),
+        confirm,
     };
     let told: ReplacementView = shell.client.post("/api/v1/devices/replace", &request).await?;
     shell.show(&told, replacement_text)
@@ -243,20 +250,43 @@ fn replacement_text(view: &ReplacementView) -> String {
     lines.join("\n")
 }
 
+/// `HOST:PATH` as its two parts; a path alone is of the host that is asked.
+fn host_and_path(name: &str) -> (Option<&str>, &str) {
+    match name.split_once(':') {
+        Some((host, path)) if path.starts_with('/') && !host.contains('/') => (Some(host), path),
+        _ => (None, name),
+    }
+}
+
 async fn remove(shell: &mut Shell<'_>, device: &str, group: bool) -> Result<(), Failure> {
+    let (host, path) = host_and_path(device);
+    let absolute = std::path::absolute(path).map(|path| path.display().to_string()).unwrap_or_default();
     // A path cannot stand in an address; its id can.
-    let devices: Vec<DeviceView> = shell.client.get("/api/v1/devices").await?;
-    let path = std::path::absolute(device).map(|path| path.display().to_string()).unwrap_or_default();
-    let found = devices.iter().find(|found| found.id == device || found.path == path);
-    let Some(found) = found else {
-        return Err(Failure::new(failure::Code::NotFound, format!("there is no device `{device}`"))
-            .hint("see `drystone device list`"));
+    let devices: Vec<DeviceView> = match host {
+        None => shell.client.get("/api/v1/devices").await?,
+        Some(host) => {
+            let all: AllDevicesView = shell.client.get("/api/v1/cluster/devices").await?;
+            let of_host = all.hosts.into_iter().find(|one| one.host == host);
+            of_host.map(|one| one.devices).unwrap_or_default()
+        }
     };
+    let found = devices.iter().find(|found| found.id == path || found.path == absolute);
+    // An id may be of another host's device: the records tell.
+    let is_id = host.is_none() && path.parse::<base::DeviceId>().is_ok();
+    let (id, name) = match found {
+        Some(found) => (found.id.as_str(), found.path.as_str()),
+        None if is_id => (path, path),
+        None => {
+            return Err(Failure::new(failure::Code::NotFound, format!("there is no device `{device}`"))
+                .hint("see `drystone device list --cluster`"));
+        }
+    };
+    let at = host.map_or_else(String::new, |host| format!("&host={}", escaped(host)));
     let removed: RemovedDevice =
-        shell.client.delete(&format!("/api/v1/devices/{}?group={group}", found.id)).await?;
+        shell.client.delete(&format!("/api/v1/devices/{id}?group={group}{at}")).await?;
     shell.show(&removed, |removed| {
         let advice = removed.advice.as_deref().unwrap_or_default();
-        format!("removed {}\n{advice}", found.path)
+        format!("removed {name}\n{advice}")
     })
 }
 
@@ -276,6 +306,7 @@ fn add_request(options: AddOptions) -> Result<AddDevices, Failure> {
         log = paths.pop();
     }
     Ok(AddDevices {
+        host: options.host,
         group: options.group,
         log,
         capacity: paths,

@@ -51,6 +51,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "drystone device add --log /dev/disk/by-id/nvme-one /dev/disk/by-id/nvme-two",
             "drystone device add --group 1f2e3d4c5b6a7988 /dev/disk/by-id/nvme-three",
+            "drystone device add --host host-2 --log /dev/disk/by-id/nvme-one /dev/disk/by-id/nvme-two",
         ],
     ),
     (
@@ -72,6 +73,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "drystone device remove /dev/disk/by-id/nvme-two",
             "drystone device remove /dev/disk/by-id/nvme-one --group",
+            "drystone device remove host-2:/dev/sdc",
         ],
     ),
     ("disk", &["drystone disk create web 100GiB", "drystone disk show web"]),
@@ -334,7 +336,17 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "drystone what-if set-policy --followers gold gold,method=parity",
         ],
     ),
+    (
+        "series",
+        &[
+            "drystone series",
+            "drystone series disk/web --since 10m --rows 60",
+            "drystone series device/host-2:/dev/sdc --since 7d --ago 7d --json",
+        ],
+    ),
     ("resync", &["drystone resync", "drystone resync --json"]),
+    ("tasks", &["drystone tasks", "drystone tasks --json"]),
+    ("tasks stop", &["drystone tasks stop move/web", "drystone tasks stop maintenance/host-2 --json"]),
     (
         "support-bundle",
         &["drystone support-bundle", "drystone support-bundle --cluster --out case-4711.tar.zst"],

@@ -131,10 +131,16 @@ fn groups_text(groups: &[GroupHealthView]) -> String {
 }
 
 fn finding_text(finding: &FindingView) -> String {
-    format!(
+    let mut lines = format!(
         "{} {}: {}\n  {}\n  to do: {}",
         finding.severity, finding.code, finding.subject, finding.cause, finding.remedy
-    )
+    );
+    // A remedy that names the command says it better.
+    let commands = finding.actions.iter().map(|action| &action.command);
+    for command in commands.filter(|command| !finding.remedy.contains(command.as_str())) {
+        lines += &format!("\n  command: {command}");
+    }
+    lines
 }
 
 fn silenced_text(finding: &FindingView) -> String {

@@ -23,10 +23,12 @@ mod policies;
 mod program;
 mod rebuild;
 mod resync;
+mod series;
 mod shell;
 mod snapshots;
 mod sorting;
 mod support;
+mod tasks;
 mod text;
 mod top;
 mod transfer;
@@ -132,7 +134,9 @@ pub async fn dispatch(shell: &mut Shell<'_>, command: Command) -> Result<(), Fai
         }
         Command::WhatIf(command) => what_if::run(shell, command).await,
         Command::Resync => resync::run(shell).await,
+        Command::Tasks(options) => tasks::run(shell, options).await,
         Command::SupportBundle(options) => support::run(shell, options).await,
+        Command::Series(options) => series::run(shell, options).await,
         Command::Top(options) => top::run(shell, options).await,
         Command::Demo(_)
         | Command::Host(_)

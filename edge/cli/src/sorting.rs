@@ -181,6 +181,7 @@ mod tests {
             leaving: None,
             busy_seconds: 0.0,
             requests: 0,
+            load: None,
             encryption: EncryptionWord::Luks2,
         }
     }

@@ -49,7 +49,7 @@ pub use gather::{Locals, compressed_of, snapshot_bytes_of, used_bytes_of};
 pub use in_use::{BeforeLock, Place, in_use};
 pub use passes::{OtherPasses, without_answer};
 pub use state::Cluster;
-pub use status::HostCondition;
+pub use status::{Diagnosis, HostCondition};
 pub use view::View;
 
 use crate::addresses::address_of;

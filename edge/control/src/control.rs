@@ -3,12 +3,14 @@
 //! One change at a time; readers never wait. A change that needs both is recorded in the directory first, so that a start
 //! after a crash finds out how far it came. Must hold no rule of placement or storage: those are core's.
 
+mod actions;
 mod care;
 mod clones;
 mod cluster;
 mod console;
 mod devices;
 mod disks;
+mod elsewhere;
 mod estimate;
 mod events;
 mod explained;
@@ -23,12 +25,14 @@ mod pulse;
 mod replace;
 mod rewrite;
 mod rollback;
+mod series;
 mod silences;
 mod snapshots;
 mod space;
 mod start;
 mod state;
 mod support;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod views;
@@ -37,13 +41,16 @@ mod what_if;
 use crate::config::Config;
 use crate::directory::Records;
 use crate::events::Kind;
+use crate::system::blocking;
 use base::DiskId;
-use engine::{Command, DiskState, HostState};
+use engine::{Command, DeviceLoad, DiskState, HostState};
 use failure::Failure;
 use placement::DeviceSpace;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
+#[cfg(test)]
+pub(crate) use actions::sample_actions;
 pub use cluster::NamedLocal;
 pub use pulse::{Beat, Of};
 pub use state::Control;
@@ -70,6 +77,14 @@ impl Control {
         self.cluster.outgrown().await
     }
 
+    /// What every device has done since its group was opened.
+    ///
+    /// # Errors
+    /// When the engine is gone.
+    pub(crate) async fn device_loads(&self) -> Result<Vec<DeviceLoad>, Failure> {
+        Ok(self.engine.call(|answer| Command::Loads { answer }).await?)
+    }
+
     /// The states of all disks, or of one.
     async fn disk_states(&self, only: Option<DiskId>) -> Result<BTreeMap<DiskId, DiskState>, Failure> {
         let states = self.engine.call(|answer| Command::Disks { only, answer }).await?;
@@ -94,6 +109,7 @@ impl Control {
     /// Stops the engine: no new requests, those under way are finished, the devices are left clean.
     pub async fn stop(&self) {
         self.events.here(Kind::HostStopping, "it was told to end");
+        blocking(|| self.series.close());
         if self.engine.call(|answer| Command::Stop { answer }).await.is_err() {
             tracing::warn!("the storage engine had stopped before it was asked to");
         }

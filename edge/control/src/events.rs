@@ -13,7 +13,7 @@ use api::types::{EventQuery, EventView};
 use failure::Failure;
 use file::Files;
 pub use kind::Kind;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -153,6 +153,18 @@ impl EventLog {
         let mut found: Vec<EventView> = meant.take(query.limit.unwrap_or(EVENTS_ANSWERED)).cloned().collect();
         found.reverse();
         found
+    }
+}
+
+impl EventLog {
+    /// Of the events that are meant the newest of each kind and subject.
+    pub fn newest_of(&self, is_meant: impl Fn(&EventView) -> bool) -> Vec<EventView> {
+        let inner = self.lock();
+        let meant = inner.events.iter().filter(|event| is_meant(event));
+        // The last one of a key stays.
+        let newest: BTreeMap<(&str, &str), &EventView> =
+            meant.map(|event| ((event.kind.as_str(), event.subject.as_str()), event)).collect();
+        newest.into_values().cloned().collect()
     }
 }
 

@@ -249,6 +249,7 @@ impl Fake {
             Command::Convert { answer } => drop(answer.send(0)),
             Command::Rewrite { answer, .. } => drop(answer.send(1)),
             Command::Host { answer } => drop(answer.send(self.host())),
+            Command::Loads { answer } => drop(answer.send(Vec::new())),
             Command::Lock { answer, .. } => drop(answer.send(Locking::Locked(0))),
             Command::Unlock { answer, .. } => {
                 let _ = answer.send(());

@@ -20,6 +20,7 @@ mod stream;
 #[cfg(test)]
 pub mod tests;
 mod unchanged;
+mod views;
 
 use crate::control::Control;
 use axum::Router;

@@ -25,6 +25,7 @@ mod managed;
 pub mod offline;
 mod sampler;
 mod security;
+mod series;
 mod sessions;
 mod system;
 mod unclaimed;

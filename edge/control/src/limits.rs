@@ -17,6 +17,18 @@ pub const SAMPLES_KEPT: Duration = Duration::from_secs(3600);
 pub const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
 /// Bytes of all samples together; the oldest go first. A busy disk costs about 600 bytes a second.
 pub const SAMPLE_BYTES_MAX: usize = 64 << 20;
+/// How long the seconds of series are kept.
+pub const SERIES_KEPT: Duration = Duration::from_secs(3600);
+/// Bytes of all of them together; the oldest go first. A busy disk costs about 150 bytes a second.
+pub const SERIES_BYTES_MAX: usize = 48 << 20;
+/// The time of a row of a series.
+pub const SERIES_SLOT: Duration = Duration::from_secs(300);
+/// How long rows are kept.
+pub const SERIES_FILES_KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+/// Bytes of all rows of a host; the oldest days go first. A disk that is busy all the time costs some 5 MiB in 90 days.
+pub const SERIES_FILES_BYTES_MAX: u64 = 256 << 20;
+/// Most steps that are told at once.
+pub const SERIES_STEPS_MAX: usize = 1000;
 /// How long a stop waits for API requests under way.
 pub const STOP_WAIT: Duration = Duration::from_secs(5);
 /// Longest path of a unix socket on Linux (`sun_path` has 108 bytes with the closing zero).

@@ -4,12 +4,13 @@
 //! go first. Must never keep the engine waiting: it only asks, and takes what comes.
 
 use crate::limits::{SAMPLE_BYTES_MAX, SAMPLE_PERIOD, SAMPLES_KEPT};
-use base::DiskId;
-use engine::{Command, DiskState, EngineHandle};
-use iostats::{Operations, Statistics};
+use crate::series::{Series, Subject};
+use base::{DeviceId, DiskId};
+use engine::{Command, DeviceLoad, DiskState, EngineHandle};
+use iostats::{Direction, FineLatency, Interval, Operations, Statistics};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The samples of all disks.
 #[derive(Default)]
@@ -25,6 +26,10 @@ struct Inner {
     sampled: Option<Instant>,
     /// Time between the last two samples.
     interval: Duration,
+    /// What devices had done at the last one.
+    devices: BTreeMap<DeviceId, DeviceLoad>,
+    /// What they did between the last two.
+    device_loads: BTreeMap<DeviceId, Interval>,
 }
 
 /// The newest of one disk.
@@ -65,8 +70,8 @@ impl Sampler {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes samples until the engine is gone.
-    pub async fn run(self: Arc<Sampler>, engine: EngineHandle) {
+    /// Takes samples until the engine is gone, and adds them to the series.
+    pub async fn run(self: Arc<Sampler>, engine: EngineHandle, series: Arc<Series>) {
         let mut ticks = tokio::time::interval(SAMPLE_PERIOD);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -74,18 +79,70 @@ impl Sampler {
             let Ok(states) = engine.call(|answer| Command::Disks { only: None, answer }).await else {
                 return;
             };
+            let Ok(devices) = engine.call(|answer| Command::Loads { answer }).await else { return };
             self.take(Instant::now(), &states);
+            self.take_devices(devices);
+            let interval = self.interval();
+            if !interval.is_zero() {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                // A machine that stood still has seconds of which it saw nothing.
+                let seconds = (interval.as_secs_f64().round() as u16).max(1);
+                series.take(now.as_secs(), seconds, &self.happened());
+            }
         }
+    }
+
+    /// What all disks and devices did between the last two samples.
+    fn happened(&self) -> BTreeMap<Subject, Interval> {
+        let inner = self.lock();
+        let mut happened = BTreeMap::new();
+        let mut host = Interval::default();
+        for (disk, last) in &inner.last {
+            let Some(statistics) = &last.load.statistics else { continue };
+            let interval = Interval::of(statistics);
+            host.merge(&interval);
+            happened.insert(Subject::Disk(*disk), interval);
+        }
+        happened.insert(Subject::Host, host);
+        let devices = inner.device_loads.iter().filter(|(_, load)| !load.is_empty());
+        happened.extend(devices.map(|(device, load)| (Subject::Device(*device), load.clone())));
+        happened
+    }
+
+    /// Takes what devices have done since their groups were opened.
+    fn take_devices(&self, now: Vec<DeviceLoad>) {
+        let mut inner = self.lock();
+        let loads = now.iter().filter_map(|load| {
+            let before = inner.devices.get(&load.id)?;
+            Some((load.id, device_interval(before, load)))
+        });
+        let loads = loads.collect();
+        inner.device_loads = loads;
+        inner.devices = now.into_iter().map(|load| (load.id, load)).collect();
+    }
+
+    /// What a device did between the last two samples.
+    pub fn recent_device(&self, device: DeviceId) -> Option<(Duration, Interval)> {
+        let inner = self.lock();
+        Some((inner.interval, inner.device_loads.get(&device)?.clone()))
     }
 
     /// Takes one sample, at `now`.
     pub fn take(&self, now: Instant, states: &[DiskState]) {
         let mut inner = self.lock();
+        let is_first = inner.sampled.is_none();
         inner.interval = inner.sampled.map_or(Duration::ZERO, |before| now.duration_since(before));
         inner.sampled = Some(now);
         let mut last = BTreeMap::new();
         for state in states {
-            let recent = inner.last.get(&state.id).and_then(|before| difference(before, &state.statistics));
+            let recent = match inner.last.get(&state.id) {
+                Some(before) => difference(before, &state.statistics),
+                // It came after the sample before: all that it did is of this interval.
+                None if !is_first && state.statistics.completed(Operations::Both) > 0 => {
+                    Some(Arc::clone(&state.statistics))
+                }
+                None => None,
+            };
             if let Some(recent) = &recent {
                 let encoded = recent.encode().into_boxed_slice();
                 inner.bytes += encoded.len() + size_of::<Sample>();
@@ -153,6 +210,21 @@ impl Inner {
     }
 }
 
+/// What a device did since; all of it where its group was opened anew meanwhile.
+fn device_interval(before: &DeviceLoad, now: &DeviceLoad) -> Interval {
+    let started_again = now.busy < before.busy || now.read.count < before.read.count;
+    let direction = |before: &FineLatency, now: &FineLatency| match started_again {
+        true => Direction::new(now, 0, 0),
+        false => Direction::new(&now.difference(before), 0, 0),
+    };
+    let busy = if started_again { now.busy } else { now.busy - before.busy };
+    Interval {
+        read: direction(&before.read, &now.read),
+        write: direction(&before.write, &now.write),
+        busy_ns: u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX),
+    }
+}
+
 /// What came since `before`; nothing when nothing did, or when the engine counts from the start again.
 fn difference(before: &Last, now: &Arc<Statistics>) -> Option<Arc<Statistics>> {
     if Arc::ptr_eq(&before.cumulative, now) || *before.cumulative == **now {
@@ -210,6 +282,18 @@ mod tests {
         write(&mut recorder, 2);
         let since = sampler.since(second(2), &state(1, &recorder), Duration::ZERO);
         assert_eq!(since.completed(Operations::Writes), 6, "what no sample holds yet counts too");
+    }
+
+    #[test]
+    fn what_a_new_disk_did_before_its_first_sample_counts() {
+        let sampler = Sampler::default();
+        let start = Instant::now();
+        sampler.take(start, &[]);
+        let mut recorder = Recorder::new();
+        write(&mut recorder, 5);
+        sampler.take(start + SAMPLE_PERIOD, &[state(1, &recorder)]);
+        let recent = sampler.recent(DiskId(1)).expect("a sample").load.statistics.expect("I/Os");
+        assert_eq!(recent.completed(Operations::Writes), 5);
     }
 
     #[test]

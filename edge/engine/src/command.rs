@@ -5,7 +5,7 @@
 use crate::error::EngineError;
 use crate::notice::Ticket;
 use crate::settings::{Endpoint, Fabric};
-use crate::state::{ClusterState, DiskState, HostState, PassState};
+use crate::state::{ClusterState, DeviceLoad, DiskState, HostState, PassState};
 use base::request::{RequestError, StatusOf, StatusRun};
 use base::{ComponentId, DeviceId, DiskId, GroupId, NodeId};
 use cluster::Access;
@@ -52,6 +52,8 @@ pub enum Command {
     Rewrite { disk: DiskId, answer: Answer<usize> },
     /// All of the host.
     Host { answer: Answer<HostState> },
+    /// What every device has done since its group was opened.
+    Loads { answer: Answer<Vec<DeviceLoad>> },
     /// Keeps clients from a disk. Any number of engines may be asked; each answers for its own clients.
     Lock { disk: DiskId, lock: DiskLock, answer: Answer<Locking> },
     /// Lets clients have a disk again.

@@ -7,12 +7,12 @@ use crate::error::EngineError;
 use crate::mailbox::Message;
 use crate::prepared::{Prepared, Written};
 use crate::registry::Leaving;
-use crate::state::{ClientState, DeviceState, DiskState, GroupState, HostState};
+use crate::state::{ClientState, DeviceLoad, DeviceState, DiskState, GroupState, HostState};
 use base::request::{Request, RequestError, StatusOf};
 use base::{DeviceId, DiskId, GroupId, HostId, Instant};
 use diskgroup::format::FORMAT_VERSION;
 use diskgroup::format::superblock::{MEMBERS_MAX, Superblock};
-use diskgroup::{Event as GroupEvent, Group, Lost, RemoveRefusal};
+use diskgroup::{Effort, Event as GroupEvent, Group, Latencies, Lost, RemoveRefusal};
 use node::{GroupKey, Token};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -44,6 +44,7 @@ impl Engine {
                 let _ = answer.send(begun);
             }
             Command::Host { answer } => drop(answer.send(self.host_state())),
+            Command::Loads { answer } => drop(answer.send(self.device_loads())),
             Command::Lock { disk, lock, answer } => drop(answer.send(self.lock(disk, lock))),
             Command::Unlock { disk, answer } => {
                 self.registry.locks.remove(&disk);
@@ -552,6 +553,17 @@ impl Engine {
                 client.session.change_export(disk.size, disk.read_only);
             }
         }
+    }
+
+    fn device_loads(&self) -> Vec<DeviceLoad> {
+        let devices = self.node.groups().flat_map(|(_, group)| group.latencies());
+        let load = |(id, effort, latencies): (DeviceId, Effort, &Latencies)| DeviceLoad {
+            id,
+            busy: Duration::from_nanos(effort.busy_ns),
+            read: latencies.read.clone(),
+            write: latencies.write.clone(),
+        };
+        devices.map(load).collect()
     }
 
     fn host_state(&self) -> HostState {

@@ -54,6 +54,6 @@ pub use peers::PeerTls;
 pub use settings::{Endpoint, Fabric, Listen, Settings, TlsFiles};
 pub use shards::{SHARDS_MAX, Started, start};
 pub use state::{
-    ClientState, ClusterState, DeviceState, DiskState, GroupState, HeldComponent, HostState, PassResult,
-    PassRunning, PassState,
+    ClientState, ClusterState, DeviceLoad, DeviceState, DiskState, GroupState, HeldComponent, HostState,
+    PassResult, PassRunning, PassState,
 };

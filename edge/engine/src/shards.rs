@@ -155,6 +155,9 @@ impl Router {
             Command::Host { answer } => {
                 self.ask_all(answer, |answer| Command::Host { answer }, HostState::merged)
             }
+            Command::Loads { answer } => {
+                self.ask_all(answer, |answer| Command::Loads { answer }, |all| all.concat())
+            }
             Command::Disks { only, answer } => {
                 self.ask_all(answer, |answer| Command::Disks { only, answer }, DiskState::merged)
             }

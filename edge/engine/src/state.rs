@@ -4,6 +4,7 @@
 
 use base::{ClusterId, ComponentId, DeviceId, DiskId, GroupId, HostId, NodeId};
 use cluster::Encryption;
+use iostats::FineLatency;
 use node::OwnershipState;
 use reduction::HostSample;
 use replication::owner::OwnerState;
@@ -121,6 +122,19 @@ pub struct DeviceState {
     pub busy: Duration,
     /// Requests that ended since then.
     pub requests: u64,
+}
+
+/// What a device has done since its group was opened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceLoad {
+    /// Its identity.
+    pub id: DeviceId,
+    /// Time in which requests were under way.
+    pub busy: Duration,
+    /// How long reads took, from when they were handed to it.
+    pub read: FineLatency,
+    /// How long writes took.
+    pub write: FineLatency,
 }
 
 /// The live state of one disk.

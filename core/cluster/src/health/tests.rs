@@ -879,3 +879,40 @@ fn snapshots_that_copies_lack_are_told() {
     check(Code::SnapshotsReduced, cause, |view| take(view, 1));
     check(Code::SnapshotsReduced, "some cannot be read as a whole", |view| take(view, 2));
 }
+
+/// The remedies of the finding of a code, where a cluster is broken.
+fn remedies_of(code: Code, break_it: impl Fn(&mut View)) -> Vec<Remedy> {
+    let mut view = well();
+    break_it(&mut view);
+    let found = find(&view, Directory::Reachable, &[NOW - 1000, NOW]);
+    let one = found.iter().find(|one| one.code == code);
+    remedies(&view, one.unwrap_or_else(|| panic!("{code} is missing in {found:#?}")))
+}
+
+#[test]
+fn what_a_request_can_mend_is_offered_and_nothing_else() {
+    let serviced = |view: &mut View| {
+        let maintenance = Maintenance::On { mode: Mode::EnsureAccessibility, since: at(NOW - 60) };
+        view.host_mut(2).maintenance = maintenance;
+    };
+    let name = well().host_name(HostId(2));
+    assert_eq!(remedies_of(Code::HostMaintenance, serviced), [Remedy::EndMaintenance { host: name.clone() }]);
+    let gone = |view: &mut View| {
+        view.liveness.insert(HostId(2), away());
+    };
+    assert_eq!(remedies_of(Code::HostAway, gone), [Remedy::RemoveHost { host: name.clone() }]);
+    let leaving = |view: &mut View| {
+        let id = view.disk(1).layout.components().next().expect("it has one").1.device;
+        let host = view.device(id).expect("it is there").0.id;
+        let device = view.hosts.get_mut(&host).unwrap().devices.iter_mut().find(|one| one.id == id);
+        device.unwrap().leaving = Some(crate::Leaving { since: at(NOW - 60), fault: None });
+    };
+    let offered = remedies_of(Code::DeviceLeaving, leaving);
+    assert!(matches!(offered[..], [Remedy::Keep(_)]), "it is not empty yet: {offered:?}");
+    let stale = |view: &mut View| view.stand(view.component_on(1, hosts_of(view, 1)[1]), Standing::Stale);
+    let offered = remedies_of(Code::ComponentStale, stale);
+    assert!(matches!(offered[..], [Remedy::Evacuate(_)]), "{offered:?}");
+    // A device that failed is replaced by another one, which nobody can name for people.
+    let failed = |view: &mut View| view.host_mut(2).devices[0].state = failed();
+    assert_eq!(remedies_of(Code::DeviceFailed, failed), []);
+}

@@ -1,12 +1,13 @@
 //! What a group tells about itself.
 
 use super::{Group, Phase};
+use crate::effort::{Effort, Latencies};
 use crate::io::ComponentKey;
 use crate::limits;
 use crate::member::{ChunkMaking, Standing};
 use crate::state::{ComponentState, GroupState, MemberState};
-use base::Instant;
 use base::units::{BLOCK_SIZE, EXTENT_SIZE, SECTOR_SIZE};
+use base::{DeviceId, Instant};
 use std::ops::Range;
 
 /// Why no device of a group serves whose log device failed.
@@ -97,6 +98,12 @@ impl Group {
             rewriting_part: self.rewriting.asked(key.0),
             snapshots: component.lineage.sizes(),
         })
+    }
+
+    /// How long reads and writes of each device took, in the order of the members.
+    pub fn latencies(&self) -> impl Iterator<Item = (DeviceId, Effort, &Latencies)> {
+        let members = self.members.iter().map(|(_, member)| member);
+        members.map(|member| (member.id, member.meter.at(self.now), member.meter.latencies()))
     }
 
     /// No device of a group serves without its log.

@@ -17,7 +17,7 @@ impl Group {
         out: &mut Vec<Output>,
     ) {
         let ReadRequest { offset, buffer, gentle } = request.clone();
-        let io = self.begin(PendingIo { member, purpose, read: Some(request) });
+        let io = self.begin(PendingIo { begun: self.now, member, purpose, read: Some(request) });
         out.push(Output::Read { io, member, offset, buffer, gentle });
     }
 

@@ -43,9 +43,36 @@ pub struct DeviceView {
     /// Requests that ended since then. The time for one of them does not grow with how many are under way at once.
     #[serde(default)]
     pub requests: u64,
+    /// What it did in the last second; nothing until two seconds were seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<DeviceLoadView>,
     /// Encryption at rest below the device. Drives that encrypt themselves are not seen.
     #[serde(default)]
     pub encryption: EncryptionWord,
+}
+
+/// What a device did in a second: its own reads and writes, with those of copies, scrubbing and destaging.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DeviceLoadView {
+    /// Reads.
+    pub read: DeviceRateView,
+    /// Writes.
+    pub write: DeviceRateView,
+    /// Percent of the time in which any request was under way.
+    pub busy_percent: f64,
+}
+
+/// Requests of one direction. Latencies are from when the device was handed a request, and within 1/16 of their value.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DeviceRateView {
+    /// Requests each second.
+    pub iops: f64,
+    /// Mean latency in microseconds; nothing when there was no request.
+    pub latency_us_mean: Option<f64>,
+    /// The median.
+    pub latency_us_p50: Option<f64>,
+    /// The 99th percentile.
+    pub latency_us_p99: Option<f64>,
 }
 
 /// The devices of all hosts that answer.

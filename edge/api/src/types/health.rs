@@ -1,5 +1,6 @@
 //! Bodies about what is wrong, and what people do not want to be told again.
 
+use super::ActionView;
 use super::words::{HealthGroupWord, HealthWord, SeverityWord};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -45,6 +46,9 @@ pub struct FindingView {
     pub cause: String,
     /// What to do about it.
     pub remedy: String,
+    /// Requests that do it, the best first; none where it is to be done outside of the software.
+    #[serde(default)]
+    pub actions: Vec<ActionView>,
     /// To when it is silenced, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silenced_until: Option<u64>,

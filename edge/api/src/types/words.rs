@@ -49,6 +49,38 @@ words! {
         Critical = "critical",
     }
 
+    /// The method of a request.
+    MethodWord {
+        /// Create or begin something.
+        Post = "POST",
+        /// Change something.
+        Patch = "PATCH",
+        /// Delete or end something.
+        Delete = "DELETE",
+    }
+
+    /// What a task does.
+    TaskWord {
+        /// A host is emptied or made dispensable before it is serviced.
+        Maintenance = "maintenance",
+        /// A device is emptied.
+        Evacuation = "evacuation",
+        /// A disk moves into another layout.
+        Move = "move",
+        /// A disk is rolled back to a snapshot.
+        Rollback = "rollback",
+        /// The content of a disk is replaced by an image.
+        Import = "import",
+        /// Components of a disk are filled or brought up to date.
+        Resync = "resync",
+        /// A disk is written anew, to take less space.
+        Rewrite = "rewrite",
+        /// A host samples its data for an estimate.
+        Estimate = "estimate",
+        /// A disk is deleted, and hosts with its components are not there.
+        Deletion = "deletion",
+    }
+
     /// Of which kind of thing the stream tells changes.
     TopicWord {
         /// Disks, with where they are attached and their snapshots.

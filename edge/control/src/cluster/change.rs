@@ -339,11 +339,14 @@ impl Cluster {
         let committed = self.commit_disk(next, record.version).await;
         let Some(next) = committed.map_err(|_| unknown(&record.name))? else { return Ok(Progress::Again) };
         self.tell_disk(&next).await?;
-        let text = match next.record.move_text() {
-            Some(text) => text,
-            None => format!("it has {} from now on", base::units::format_bytes(next.record.size)),
+        let (kind, text) = match next.record.move_text() {
+            Some(text) => (Kind::DiskMoving, text),
+            None => {
+                let size = base::units::format_bytes(next.record.size);
+                (Kind::DiskChanged, format!("it has {size} from now on"))
+            }
         };
-        self.log(record.id, Kind::DiskChanged, text);
+        self.log(record.id, kind, text);
         Ok(Progress::Done)
     }
 

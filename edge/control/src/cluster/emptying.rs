@@ -6,7 +6,9 @@
 use super::Cluster;
 use crate::events::Kind;
 use ::cluster::limits::DAMAGED_BLOCKS_MAX;
-use ::cluster::{Assessment, Effort, Leaving, Maintenance, Pace, Progress, assess_device, emptying};
+use ::cluster::{
+    Assessment, Effort, Leaving, Maintenance, Mode, Pace, Progress, assess_device, emptying, progress,
+};
 use base::{DeviceId, HostId};
 use engine::{ClusterState, DeviceState, HostState};
 use failure::{Code, Failure};
@@ -114,6 +116,18 @@ impl Cluster {
         let devices = keeper.facts.hosts.values().flat_map(|host| &host.devices);
         let leaving = devices.filter_map(|device| Some((device.id, device.leaving.clone()?)));
         leaving.map(|(id, leaving)| (id, (leaving, emptying(&keeper.facts, id)))).collect()
+    }
+
+    /// The hosts that enter maintenance: name, mode, since when, and what has to leave them first.
+    pub fn entering(&self) -> Vec<(String, Mode, base::Instant, Progress)> {
+        let keeper = self.keeper();
+        let entering = keeper.facts.hosts.values().filter_map(|host| match host.maintenance {
+            Maintenance::Entering { mode, since } => {
+                Some((host.name.clone(), mode, since, progress(&keeper.facts, host.id)))
+            }
+            Maintenance::Off | Maintenance::On { .. } => None,
+        });
+        entering.collect()
     }
 
     /// How long this host's devices worked for a request in the last window.

@@ -120,6 +120,14 @@ impl Cluster {
         ask_host(host, self.certified().as_deref(), path, wait).await
     }
 
+    /// A client of another host's API, as this host.
+    ///
+    /// # Errors
+    /// When the records name no address.
+    pub fn client_of(&self, host: &ClusterHost) -> Result<Client, Failure> {
+        client_of(host, self.certified().as_deref())
+    }
+
     /// Follows what the guests of another host do; nothing where that cannot be followed now.
     pub async fn follow_load(&self, host: HostId) -> Option<Events> {
         let known = Arc::clone(self.view().host(host)?);

@@ -4,8 +4,8 @@ use super::{Cluster, Locals};
 use crate::words;
 use ::cluster::{
     Absence, Code, Compliance, Condition, DiskRecord, Finding, Holder, Known, Lifespan, Liveness,
-    Maintenance, MovesUnderWay, Provisioned, Reason, Subject, Surroundings, UNKNOWN_TIME, condition,
-    explain_disk, explain_move, findings, progress, standstill,
+    Maintenance, MovesUnderWay, Provisioned, Reason, Remedy, Subject, Surroundings, UNKNOWN_TIME, condition,
+    explain_disk, explain_move, findings, progress, remedies, standstill,
 };
 use api::types::{BalanceView, BalanceWord, HostWord, MoveView, ReplicationView};
 use base::units::format_bytes;
@@ -23,6 +23,17 @@ pub struct HostCondition {
     pub liveness: String,
     /// Whether it is being serviced, and what has to leave it first.
     pub maintenance: Option<String>,
+}
+
+/// A finding, as it is told.
+#[derive(Debug, Clone)]
+pub struct Diagnosis {
+    /// It.
+    pub finding: Finding,
+    /// The name of its subject: `disk web`.
+    pub subject: String,
+    /// What can be asked for to remedy it.
+    pub remedies: Vec<Remedy>,
 }
 
 impl Cluster {
@@ -159,8 +170,8 @@ impl Cluster {
         (Provisioned::of(&keeper.facts), Provisioned::of_hosts(&keeper.facts))
     }
 
-    /// All that is wrong, each with the name of what it is about.
-    pub async fn findings(&self, state: &ClusterState) -> Vec<(Finding, String)> {
+    /// All that is wrong.
+    pub async fn findings(&self, state: &ClusterState) -> Vec<Diagnosis> {
         self.refresh(state);
         self.refresh_sizes(state, false).await;
         let certificates = self.lifespans();
@@ -186,11 +197,12 @@ impl Cluster {
                 finding.remedy.clone_from(&remedy);
             }
         }
-        let named = found.into_iter().map(|one| {
-            let name = subject_name(&keeper.facts, one.subject);
-            (one, name)
+        let told = found.into_iter().map(|finding| Diagnosis {
+            subject: subject_name(&keeper.facts, finding.subject),
+            remedies: remedies(&keeper.facts, &finding),
+            finding,
         });
-        named.collect()
+        told.collect()
     }
 }
 

@@ -24,6 +24,7 @@ impl Control {
     pub async fn devices(&self) -> Result<Vec<DeviceView>, Failure> {
         let mut devices: Vec<DeviceView> = self.host_state().await?.devices.iter().map(device_view).collect();
         self.note_leaving(devices.iter_mut());
+        self.note_loads(devices.iter_mut());
         Ok(devices)
     }
 

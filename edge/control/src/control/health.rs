@@ -20,8 +20,8 @@ pub(super) async fn watch_health(control: Weak<Control>) {
             continue;
         }
         let Ok(found) = control.all_findings().await else { return };
-        names.extend(found.iter().map(|(finding, name)| (finding.subject, name.clone())));
-        let findings: Vec<Finding> = found.into_iter().map(|(finding, _)| finding).collect();
+        names.extend(found.iter().map(|one| (one.finding.subject, one.subject.clone())));
+        let findings: Vec<Finding> = found.into_iter().map(|one| one.finding).collect();
         for turn in watch.step(&findings) {
             let (kind, finding) = match turn {
                 Turn::Found(finding) if finding.severity == Severity::Notice => (Kind::HealthNoted, finding),

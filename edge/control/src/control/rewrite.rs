@@ -1,6 +1,7 @@
 //! Disks that are written anew, so that what was written before they were compressed takes less space, too.
 
 use super::Control;
+use crate::events::Kind;
 use api::types::{HostRewriteView, RewriteHost, RewriteView};
 use engine::Command;
 use failure::Failure;
@@ -31,6 +32,13 @@ impl Control {
             let why = why.unwrap_or_else(|| "no component of it is in service".to_owned());
             return Err(Failure::refused(format!("disk {}: no host can write it anew: {why}", record.name)));
         }
+        let count: usize = hosts.iter().map(|host| host.components).sum();
+        let count = if count == 1 { "1 component is".to_owned() } else { format!("{count} components are") };
+        self.events.disk(
+            Kind::DiskRewriting,
+            &record.name,
+            format!("{count} written anew, to take less space"),
+        );
         Ok(RewriteView { disk: record.name.clone(), hosts })
     }
 

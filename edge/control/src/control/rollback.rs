@@ -272,6 +272,12 @@ impl Control {
         })
     }
 
+    /// The rollbacks that this host carries out.
+    pub(super) fn rollbacks_here(&self) -> Vec<RollbackView> {
+        let tasks = self.rollbacks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        tasks.values().filter(|task| task.ended().is_none()).map(|task| self.task_view(task)).collect()
+    }
+
     fn task_view(&self, task: &RollbackTask) -> RollbackView {
         let (state, failure, seconds) = match task.ended() {
             None => (RollbackWord::Copying, None, task.began.elapsed().as_secs_f64()),

@@ -1,12 +1,14 @@
 //! Health as the API shows it: findings by group, without those that people silenced; and the silences themselves.
 
 use super::Control;
+use super::actions::remedy_view;
 use crate::asked::{ON_HOST, asked_by};
+use crate::cluster::Diagnosis;
 use crate::directory::shared::record::{Silences, StoredSilence};
 use crate::events::Kind;
 use crate::limits::{REASON_LENGTH_MAX, SILENCE_MAX, SILENCES_MAX};
 use crate::words;
-use ::cluster::{Code, Finding, Group, Silence, silenced};
+use ::cluster::{Code, Group, Silence, silenced};
 use api::types::{
     FindingView, GroupHealthView, HealthView, MakeSilence, NamedSilence, SeverityWord, SilenceView,
 };
@@ -27,10 +29,11 @@ impl Control {
             stored.into_iter().filter_map(|one| Some((one, one.silence()?))).collect();
         let rules: Vec<Silence> = known.iter().map(|(_, rule)| rule.clone()).collect();
         let (mut loud, mut quiet) = (Vec::new(), Vec::new());
-        for (finding, subject) in found {
-            let silence = silenced(&rules, &finding, &subject, now).map(|(index, _)| known[index].0);
+        for one in found {
+            let silence = silenced(&rules, &one.finding, &one.subject, now);
+            let silence = silence.map(|(index, _)| known[index].0);
             let list = if silence.is_some() { &mut quiet } else { &mut loud };
-            list.push(finding_view(finding, subject, silence));
+            list.push(finding_view(one, silence));
         }
         Ok(HealthView {
             is_well: loud.iter().all(|finding| finding.severity == SeverityWord::Notice),
@@ -40,8 +43,8 @@ impl Control {
         })
     }
 
-    /// All that is wrong, whoever wants to know; each with the name of what it is about.
-    pub(super) async fn all_findings(&self) -> Result<Vec<(Finding, String)>, Failure> {
+    /// All that is wrong, whoever wants to know.
+    pub(super) async fn all_findings(&self) -> Result<Vec<Diagnosis>, Failure> {
         Ok(self.cluster.findings(&self.cluster.state().await?).await)
     }
 
@@ -169,7 +172,8 @@ fn group_view(group: Group, loud: &[FindingView], quiet: &[FindingView]) -> Grou
     }
 }
 
-fn finding_view(finding: Finding, subject: String, silence: Option<&StoredSilence>) -> FindingView {
+fn finding_view(found: Diagnosis, silence: Option<&StoredSilence>) -> FindingView {
+    let Diagnosis { finding, subject, remedies } = found;
     FindingView {
         code: finding.code.as_str().to_owned(),
         group: words::group(finding.code.group()),
@@ -177,6 +181,7 @@ fn finding_view(finding: Finding, subject: String, silence: Option<&StoredSilenc
         subject,
         cause: finding.cause,
         remedy: finding.remedy,
+        actions: remedies.iter().map(remedy_view).collect(),
         silenced_until: silence.map(|silence| silence.until_ns / 1_000_000_000),
         silenced_by: silence.map(|silence| silence.who.clone()),
         silenced_because: silence.and_then(|silence| silence.reason.clone()),

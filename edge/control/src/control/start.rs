@@ -12,6 +12,7 @@ use crate::events::Kind;
 use crate::http::doors::Doors;
 use crate::limits::STREAMS_MAX;
 use crate::sampler::Sampler;
+use crate::series::Series;
 use crate::sessions::Sessions;
 use crate::system::blocking;
 use base::GroupId;
@@ -35,6 +36,7 @@ impl Control {
         (engine, doors): (EngineHandle, Arc<Doors>),
     ) -> Result<Arc<Control>, Failure> {
         let events = Arc::clone(&cluster.events);
+        let series = Arc::new(Series::new(cluster.config().data_dir.clone()));
         let control = Arc::new(Control {
             engine,
             doors,
@@ -46,6 +48,7 @@ impl Control {
             cluster,
             events,
             sampler: Arc::new(Sampler::default()),
+            series,
             warnings: Mutex::default(),
             changes: tokio::sync::Mutex::default(),
             locks: std::sync::Mutex::default(),
@@ -55,7 +58,7 @@ impl Control {
         });
         control.open_groups().await?;
         control.cluster.begin(notices).await?;
-        tokio::spawn(Arc::clone(&control.sampler).run(control.engine.clone()));
+        tokio::spawn(Arc::clone(&control.sampler).run(control.engine.clone(), Arc::clone(&control.series)));
         tokio::spawn(watch_health(Arc::downgrade(&control)));
         tokio::spawn(beat(Arc::downgrade(&control), Arc::clone(&control.pulse)));
         tokio::spawn(watch_overdue(Arc::downgrade(&control)));

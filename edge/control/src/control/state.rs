@@ -8,6 +8,7 @@ use crate::events::EventLog;
 use crate::http::caller::Caller;
 use crate::http::doors::Doors;
 use crate::sampler::Sampler;
+use crate::series::Series;
 use crate::sessions::Sessions;
 use ::cluster::Snapshot;
 use base::DiskId;
@@ -38,6 +39,8 @@ pub struct Control {
     /// What happened here.
     pub events: Arc<EventLog>,
     pub(super) sampler: Arc<Sampler>,
+    /// What guests and devices here did.
+    pub(super) series: Arc<Series>,
     pub(super) warnings: Mutex<Vec<String>>,
     pub(super) changes: tokio::sync::Mutex<()>,
     /// Disks that clients are kept from, and why.

@@ -184,6 +184,7 @@ async fn policies_are_made_used_and_deleted() {
 async fn devices_are_added_removed_and_remembered() {
     let host = host().await;
     let add = |group: Option<String>, log: Option<&str>, capacity: &[&str]| AddDevices {
+        host: None,
         group,
         log: log.map(str::to_owned),
         capacity: capacity.iter().map(|path| (*path).to_owned()).collect(),

@@ -12,13 +12,13 @@ use crate::words;
 use ::cluster::without_room;
 use ::cluster::{Leaving, Progress};
 use api::types::{
-    BucketView, ClientView, ComponentView, CompressedView, DeviceView, DiskQuery, DiskSummary, DiskView,
-    DiskWord, FiguresView, GroupView, HistogramView, HistogramsView, HostView, LatencyView, RateView,
-    ScheduleView, TopView,
+    BucketView, ClientView, ComponentView, CompressedView, DeviceLoadView, DeviceRateView, DeviceView,
+    DiskQuery, DiskSummary, DiskView, DiskWord, FiguresView, GroupView, HistogramView, HistogramsView,
+    HostView, LatencyView, RateView, ScheduleView, TopView,
 };
 use engine::{ClusterState, DeviceState, DiskRecord, DiskState, GroupState, HostState, Listen};
 use failure::Failure;
-use iostats::{Operations, Statistics};
+use iostats::{Direction, Interval, Operations, Statistics};
 use placement::{Breach, DeviceSpace};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -75,7 +75,17 @@ impl Control {
     fn group_views(&self, host: &HostState) -> Vec<GroupView> {
         let mut groups: Vec<GroupView> = host.groups.iter().map(|group| group_view(group, host)).collect();
         self.note_leaving(groups.iter_mut().flat_map(|group| &mut group.devices));
+        self.note_loads(groups.iter_mut().flat_map(|group| &mut group.devices));
         groups
+    }
+
+    /// Says of devices what they did in the last second.
+    pub(super) fn note_loads<'a>(&self, devices: impl Iterator<Item = &'a mut DeviceView>) {
+        for device in devices {
+            let id = device.id.parse().ok();
+            let recent = id.and_then(|id: base::DeviceId| self.sampler.recent_device(id));
+            device.load = recent.map(|(seconds, done)| device_load_view(seconds, &done));
+        }
     }
 
     /// Says of devices that are to be emptied how far they are.
@@ -92,6 +102,9 @@ impl Control {
         warnings.extend(self.cluster.directory_away());
         let hint =
             format!("see that its data_dir {} can be written and has room", self.config().data_dir.display());
+        warnings.extend(
+            self.series.trouble().map(|why| format!("figures are kept in memory alone ({why}): {hint}")),
+        );
         warnings.extend(self.cluster.data_trouble().into_iter().map(|trouble| format!("{trouble}: {hint}")));
         warnings
     }
@@ -453,7 +466,23 @@ pub(super) fn device_view(device: &DeviceState) -> DeviceView {
         leaving: None,
         busy_seconds: device.busy.as_secs_f64(),
         requests: device.requests,
+        load: None,
         encryption: words::encryption(device.encryption),
+    }
+}
+
+fn device_load_view(seconds: Duration, done: &Interval) -> DeviceLoadView {
+    let seconds = seconds.as_secs_f64().max(f64::MIN_POSITIVE);
+    let rate = |direction: &Direction| DeviceRateView {
+        iops: direction.count() as f64 / seconds,
+        latency_us_mean: micros(direction.mean()),
+        latency_us_p50: micros(direction.percentile(0.5)),
+        latency_us_p99: micros(direction.percentile(0.99)),
+    };
+    DeviceLoadView {
+        read: rate(&done.read),
+        write: rate(&done.write),
+        busy_percent: (done.busy_ns as f64 / 1e7 / seconds).min(100.0),
     }
 }
 

@@ -21,6 +21,10 @@ pub enum Kind {
     DiskCreated,
     /// A disk has another name, size or access.
     DiskChanged,
+    /// A disk is to move into another layout.
+    DiskMoving,
+    /// A disk is to be written anew, to take less space.
+    DiskRewriting,
     /// A disk was deleted.
     DiskDeleted,
     /// The content of a disk is being replaced by an image.
@@ -119,7 +123,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 55] = [
+    pub const ALL: [Kind; 57] = [
         Kind::HostStarted,
         Kind::HostStopping,
         Kind::HostRemoved,
@@ -128,6 +132,8 @@ impl Kind {
         Kind::MaintenanceEnded,
         Kind::DiskCreated,
         Kind::DiskChanged,
+        Kind::DiskMoving,
+        Kind::DiskRewriting,
         Kind::DiskDeleted,
         Kind::DiskImporting,
         Kind::DiskImported,
@@ -188,6 +194,8 @@ impl Kind {
             Kind::MaintenanceEnded => "maintenance.ended",
             Kind::DiskCreated => "disk.created",
             Kind::DiskChanged => "disk.changed",
+            Kind::DiskMoving => "disk.moving",
+            Kind::DiskRewriting => "disk.rewriting",
             Kind::DiskDeleted => "disk.deleted",
             Kind::DiskImporting => "disk.importing",
             Kind::DiskImported => "disk.imported",

@@ -10,16 +10,16 @@ use api::types::{
     AddDevices, AddedDevices, AllDevicesView, BalanceView, BeginImport, BeginMaintenance, CertificateAnswer,
     CertificateRequest, CertificatesView, ChangeDisk, ChangePolicy, ChangeSettings, ChangeSnapshot,
     ChangesQuery, ChangesView, CloneDisk, ConfirmAuthority, ConfirmHost, ConfirmSnapshot, CopyRequest,
-    CopyView, CreateDisk, CreatePolicy, CreateSnapshot, CreateSnapshots, DeleteDisk, DeviceView,
-    DirectoryView, DiskQuery, DiskSummary, DiskView, EndImport, EstimateProgressView, EstimateView,
-    EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView, ExplainPolicy, ExplainedPolicy,
-    FlattenDisk, FlattenedView, ForecastView, FoundCluster, FoundedView, HealthView, HistogramsView,
-    HostPassView, HostRewriteView, HostSampleView, HostSummary, HostView, ImportView, JoinAnswer,
-    JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, MeView, NamedSilence,
-    PersonView, PolicyView, RatesView, RebuildDirectory, RebuildView, RemoveOptions, RemovedDevice,
-    RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, RewriteHost, RewriteView, RollBack,
-    RollbackView, SettingsView, SilenceView, Since, SnapshotView, StartEstimate, SupportView, TokenView,
-    TopView, UnclaimedDevice, VersionsView, WhatIf,
+    CopyView, CreateDisk, CreatePolicy, CreateSnapshot, CreateSnapshots, DeleteDisk, DeviceOrderDone,
+    DeviceView, DirectoryView, DiskQuery, DiskSummary, DiskView, EndImport, EstimateProgressView,
+    EstimateView, EvacuateDevice, EvacuationView, EventQuery, EventView, EventsView, ExplainPolicy,
+    ExplainedPolicy, FlattenDisk, FlattenedView, ForecastView, FoundCluster, FoundedView, HealthView,
+    HistogramsView, HostPassView, HostRewriteView, HostSampleView, HostSummary, HostView, ImportView,
+    JoinAnswer, JoinRequest, KeepDevice, LocalView, MaintenanceView, MakeSilence, MakeToken, MeView,
+    NamedSilence, OrderDevices, PersonView, PolicyView, RatesView, RebuildDirectory, RebuildView,
+    RemoveOptions, RemovedDevice, RemovedHost, ReplaceDevice, ReplacementView, ResyncsView, RewriteHost,
+    RewriteView, RollBack, RollbackView, SettingsView, SilenceView, Since, SnapshotView, StartEstimate,
+    SupportView, TokenView, TopView, UnclaimedDevice, VersionsView, WhatIf,
 };
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
@@ -302,7 +302,7 @@ pub async fn all_devices(State(control): Shared) -> Answer<AllDevicesView> {
 /// Create a disk group of devices, or add capacity devices to a group.
 #[utoipa::path(post, path = "/api/v1/devices", request_body = AddDevices, responses((status = 201, body = AddedDevices), (status = "default", body = Failure)))]
 pub async fn add_devices(State(control): Shared, Input(request): Input<AddDevices>) -> Created<AddedDevices> {
-    Ok((StatusCode::CREATED, Json(control.add_devices(request).await?)))
+    Ok((StatusCode::CREATED, Json(control.add_devices_at(request).await?)))
 }
 
 /// Replace a failed device with a new one. For a failed log device, a new group is created.
@@ -311,7 +311,7 @@ pub async fn replace_device(
     State(control): Shared,
     Input(request): Input<ReplaceDevice>,
 ) -> Answer<ReplacementView> {
-    control.replace_device(request).await.map(Json)
+    control.replace_device_at(request).await.map(Json)
 }
 
 /// Remove an empty device, or with `group=true` the empty group of a log device.
@@ -321,8 +321,16 @@ pub async fn remove_device(
     Path(id): Path<String>,
     Options(options): Options<RemoveOptions>,
 ) -> Answer<RemovedDevice> {
-    let advice = control.remove_device(&id, options.group).await?;
-    Ok(Json(RemovedDevice { advice }))
+    control.remove_device_at(&id, options).await.map(Json)
+}
+
+/// Do with devices of this host what another host hands on.
+#[utoipa::path(post, path = "/api/v1/devices/host", request_body = OrderDevices, responses((status = 200, body = DeviceOrderDone), (status = "default", body = Failure)))]
+pub async fn devices_ordered(
+    State(control): Shared,
+    Input(request): Input<OrderDevices>,
+) -> Answer<DeviceOrderDone> {
+    control.devices_ordered(request).await.map(Json)
 }
 
 /// Empty a capacity device, or show what that would do. The device keeps serving its components and takes no new ones.

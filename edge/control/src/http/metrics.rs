@@ -7,15 +7,15 @@ use crate::control::DiskSpaces;
 use crate::control::{Control, NamedLocal};
 use ::cluster::{Code, Encryption, Holder};
 use api::types::{
-    HealthView, HostSummary, HostView, HostWord, LimitView, MoveView, RowChecksView, ScheduleView,
+    GroupView, HealthView, HostSummary, HostView, HostWord, LimitView, MoveView, RowChecksView, ScheduleView,
     SeverityWord,
 };
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use engine::{PassOrder, PassState};
+use engine::{DeviceLoad, PassOrder, PassState};
 use failure::Failure;
-use iostats::{Kind, Operations};
+use iostats::{FineLatency, Kind, Operations};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text::encode};
 use prometheus_client::metrics::MetricType;
@@ -167,6 +167,7 @@ async fn collect(control: &Control) -> Result<Snapshot, Failure> {
     for group in &host.groups {
         add_group(&mut snapshot, group);
     }
+    add_loads(&mut snapshot, &host.groups, &control.device_loads().await?);
     for (name, (spaces, state)) in control.named_states().await? {
         add_disk(&mut snapshot, &name, &spaces, &state);
     }
@@ -459,6 +460,31 @@ fn add_group(snapshot: &mut Snapshot, group: &api::types::GroupView) {
         let help = "Seconds in which requests were under way";
         snapshot.add("device_busy_seconds", help, &labels, Value::Seconds(device.busy_seconds));
     }
+}
+
+/// How long reads and writes of devices took.
+fn add_loads(snapshot: &mut Snapshot, groups: &[GroupView], loads: &[DeviceLoad]) {
+    for (group, device) in groups.iter().flat_map(|group| group.devices.iter().map(move |one| (group, one))) {
+        let Some(load) = loads.iter().find(|load| load.id.to_string() == device.id) else { continue };
+        for (operation, found) in [("reads", &load.read), ("writes", &load.write)] {
+            let labels =
+                [("device", device.path.as_str()), ("group", group.id.as_str()), ("operation", operation)];
+            let help = "Latency of the device's requests, from when it was handed them";
+            snapshot.add("device_latency_seconds", help, &labels, fine_latency(found));
+        }
+    }
+}
+
+/// In the buckets of disks' latencies.
+fn fine_latency(found: &FineLatency) -> Value {
+    let limits = Kind::Latency.limits().iter().map(|limit| f64::from(*limit) / 1e6);
+    let mut buckets: Vec<(f64, u64)> = limits.chain([f64::INFINITY]).map(|limit| (limit, 0)).collect();
+    for bucket in found.buckets() {
+        let at = bucket.from_ns as f64 / 1e9;
+        let place = buckets.partition_point(|(limit, _)| *limit < at);
+        buckets[place].1 += bucket.count;
+    }
+    Value::Histogram(found.sum_ns as f64 / 1e9, found.count, buckets)
 }
 
 /// When the schedules of a disk take snapshots.

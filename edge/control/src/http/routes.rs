@@ -4,7 +4,7 @@
 //! handler's own path stands beside it for the OpenAPI document, and both must agree.
 
 use super::rights::{Need, Rights};
-use super::{handlers, metrics, sessions, stream};
+use super::{handlers, metrics, sessions, stream, views};
 use crate::control::Control;
 use api::types::{Changed, StreamFigures};
 use axum::Json;
@@ -144,6 +144,10 @@ fn general() -> Vec<Route> {
         right("GET /api/v1/cluster/events", See, routes!(handlers::all_events)),
         right("POST /api/v1/what-if", See, routes!(handlers::what_if)),
         right("GET /api/v1/resync", See, routes!(handlers::resync)),
+        right("GET /api/v1/series", See, routes!(views::series)),
+        right("GET /api/v1/series/host", See, routes!(views::host_series)),
+        right("GET /api/v1/tasks", See, routes!(views::tasks)),
+        right("GET /api/v1/tasks/host", See, routes!(views::host_tasks)),
         right("GET /api/v1/support", Operate, routes!(handlers::support)),
         right("GET /api/v1/support/hosts/{name}", Operate, routes!(handlers::support_of)),
         right("GET /api/v1/cluster/devices", See, routes!(handlers::all_devices)),
@@ -152,6 +156,7 @@ fn general() -> Vec<Route> {
         right("POST /api/v1/devices", ChangeCluster, routes!(handlers::add_devices)),
         right("DELETE /api/v1/devices/{id}", ChangeCluster, routes!(handlers::remove_device)),
         right("POST /api/v1/devices/replace", ChangeCluster, routes!(handlers::replace_device)),
+        right("POST /api/v1/devices/host", ActAsHost, routes!(handlers::devices_ordered)),
         right("POST /api/v1/devices/evacuate", ChangeCluster, routes!(handlers::evacuate_device)),
         right("POST /api/v1/devices/keep", ChangeCluster, routes!(handlers::keep_device)),
         right("GET /api/v1/disks", See, routes!(handlers::disks)),
@@ -252,6 +257,34 @@ mod tests {
             [(Need::Login, "/api/v1/session"), (Need::Token, "/api/v1/join")],
             "without a certificate there is no other way in"
         );
+    }
+
+    /// Whether a path, without its query, is of a route.
+    fn is_of(path: &str, route: &str) -> bool {
+        let parts =
+            |path: &str| path.split('?').next().map(|path| path.split('/').map(str::to_owned).collect());
+        let (asked, named): (Vec<String>, Vec<String>) =
+            (parts(path).unwrap_or_default(), parts(route).unwrap_or_default());
+        let is_same = |(one, other): (&String, &String)| one == other || other.starts_with('{');
+        asked.len() == named.len() && asked.iter().zip(&named).all(is_same)
+    }
+
+    #[test]
+    fn what_answers_offer_is_served_and_needs_the_right_that_they_name() {
+        let offered = crate::control::sample_actions();
+        assert!(offered.len() > 10, "{offered:?}");
+        let table = table();
+        for action in offered {
+            let found = table.iter().filter(|route| route.method == action.method.as_str());
+            // A word of the path may look like a name: what has fewer variable parts is meant.
+            let route = found
+                .filter(|route| is_of(&action.path, route.path))
+                .min_by_key(|route| route.path.matches('{').count());
+            let route = route.unwrap_or_else(|| panic!("nothing serves {action:?}"));
+            let Need::Right(needed) = route.need else { panic!("{action:?}") };
+            assert_eq!(crate::words::right_word(needed), action.needs, "{action:?}");
+            assert!(action.command.starts_with("drystone "), "{action:?}");
+        }
     }
 
     #[test]

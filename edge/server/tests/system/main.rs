@@ -58,6 +58,7 @@ mod space;
 mod sparse;
 mod stand_in;
 mod stream;
+mod tasks;
 mod together;
 mod tools;
 mod upgrade;
