@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bucketLabel, bucketName } from '../src/lib/charts/buckets';
-import { COLUMNS_MAX, addColumn, strength, type Heat } from '../src/lib/charts/heat';
+import { COLUMNS_MAX, addColumn, heatOf, strength, type Heat } from '../src/lib/charts/heat';
 import { joined, lastRows, type Points } from '../src/lib/charts/points';
 
 test('samples go on where the stored series ends', () => {
@@ -33,4 +33,11 @@ test('a heat map keeps so many columns, and begins anew with other buckets', () 
   assert.equal(strength(0, 100), 0);
   assert.equal(strength(100, 100), 1);
   assert.ok(strength(1, 10_000) > 0.1);
+});
+
+test('the heat map of a series has the buckets that are used, and a column for each step', () => {
+  const series = { start: 100, step_seconds: 10, heat: { limits_us: [1, 2, 4, 8], read: [[0, 3, 0, 0], []], write: [[], [0, 0, 5, 0]] } };
+  assert.deepEqual(heatOf(series, 'both'), { limits: [2, 4], unit: 'us', columns: [{ time: 110_000, counts: [3, 0] }, { time: 120_000, counts: [0, 5] }] });
+  assert.deepEqual(heatOf(series, 'reads').limits, [2]);
+  assert.deepEqual(heatOf({ ...series, heat: { limits_us: [1, 2], read: [[]], write: [[]] } }, 'both').columns, [{ time: 110_000, counts: [] }]);
 });

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { button, confirm, dialog, heading, region } from './visitor.mjs';
 
 const GIB = 1 << 30;
+/** A host that the pages are not asked from. */
+const OTHER = 'b';
 /** How soon the overview has to tell of a killed host: 3 s by the requirements, and more for a program built for tests on a busy machine. */
 const TOLD_MS = 10_000;
 const REPAIR_MS = 90_000;
@@ -15,7 +17,7 @@ const REPAIR_DELAY = '5s';
 export async function cluster({ test, demo, stage }, shared) {
   const { page, base } = shared;
 
-  await test('a blank device is found, claimed by its row, and taken into use', async (t) => {
+  await test('a blank device of another host is found, claimed by its row, and taken into use', async (t) => {
     let device;
     try {
       device = stage.loopDevice('claimed.img', 2 * GIB);
@@ -26,7 +28,7 @@ export async function cluster({ test, demo, stage }, shared) {
     }
     await page.goto(`${base}/devices`);
     // Each host of the demo sees the devices of the same machine.
-    const row = region(page, 'Unclaimed devices').getByRole('row').filter({ hasText: device, has: page.getByRole('cell', { name: 'a', exact: true }) });
+    const row = region(page, 'Unclaimed devices').getByRole('row').filter({ hasText: device, has: page.getByRole('cell', { name: OTHER, exact: true }) });
     await row.getByText('Free').waitFor();
     await row.getByRole('checkbox', { name: `Select ${device}` }).check();
     await button(region(page, 'Unclaimed devices'), 'Add devices').click();
@@ -34,7 +36,7 @@ export async function cluster({ test, demo, stage }, shared) {
     await confirm(page, 'Add devices');
     await region(page, 'Devices in use').getByText(device).waitFor();
     await row.waitFor({ state: 'detached' });
-    const mine = demo.ask('device', 'list').find(({ path }) => path === device);
+    const mine = demo.askAt(OTHER, 'device', 'list').find(({ path }) => path === device);
     assert.equal(mine?.role, 'log+capacity');
   });
 

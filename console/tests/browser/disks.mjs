@@ -50,7 +50,7 @@ export async function disks({ test, demo }, shared) {
     assert.equal(demo.ask('disk', 'show', name).size, 384 << 20);
   });
 
-  await test('its policy becomes a mirror once the forecast is there, and the move is followed to its end', async (t) => {
+  await test('its policy becomes a mirror once the forecast is there; the move is paused among the tasks, goes on, and is followed to its end', async (t) => {
     demo.write(name, '192M');
     await button(page, 'Change policy').click();
     await dialog(page).getByLabel('Rules beside the policy').fill('method=mirror,stripes=1');
@@ -58,7 +58,14 @@ export async function disks({ test, demo }, shared) {
     await dialog(page).getByText('Needs another layout').waitFor();
     await confirm(page, 'Change');
     const began = performance.now();
-    await page.getByRole('link', { name: 'Layout', exact: true }).click();
+    await page.goto(`${base}/tasks`);
+    const task = page.getByRole('row', { name: /^Change of layout disk web/ });
+    for (const act of ['Pause the move of disk web', 'Resume the move of disk web']) {
+      await button(task, act).click();
+      await confirm(page, act);
+    }
+    await button(task, 'Pause the move of disk web').waitFor();
+    await page.goto(`${base}/disks/${name}`);
     await region(page, 'Change of layout').waitFor();
     await region(page, 'Change of layout').waitFor({ state: 'detached', timeout: MOVE_MS });
     t.diagnostic(`moved after ${((performance.now() - began) / 1000).toFixed(1)} s`);

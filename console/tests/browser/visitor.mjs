@@ -5,9 +5,6 @@ import { chromium } from 'playwright-core';
 /** How long anything that a page does may take: programs that are built for tests are slow. */
 const STEP_MS = 20_000;
 
-/** Paths that this release of the API does not have yet: pages ask once, and do without. */
-const ABSENT = /status of 404.*\/api\/v1\/(tasks|series)/;
-
 export class Visitors {
   #browser;
   #open = [];
@@ -48,7 +45,7 @@ export class Visitor {
         if (message.type() !== 'error') return;
         const text = `${message.text()} ${message.location().url}`;
         const isExpected = [...this.expects].some((one) => text.includes(typeof one === 'number' ? `status of ${one}` : one));
-        if (!isExpected && !ABSENT.test(text)) this.problems.push(`${page.url()}: ${text}`);
+        if (!isExpected) this.problems.push(`${page.url()}: ${text}`);
       });
     });
   }

@@ -29,6 +29,20 @@ export function addColumn(heat: Heat | undefined, histogram: Pick<Schemas['Histo
   return { limits, unit: histogram.unit, columns: [...former, column] };
 }
 
+/** The latencies of a stored series: from the smallest bucket that anything fell in to the largest. */
+export function heatOf(series: Pick<Schemas['SeriesView'], 'heat' | 'start' | 'step_seconds'>, operations: string): Heat {
+  const { limits_us, read, write } = series.heat;
+  const sides = operations === 'reads' ? [read] : operations === 'writes' ? [write] : [read, write];
+  const count = Math.max(...sides.map((rows) => rows.length));
+  const sum = (step: number, bucket: number) => sides.reduce((sum, rows) => sum + (rows[step]?.[bucket] ?? 0), 0);
+  const steps = Array.from({ length: count }, (_, step) => limits_us.map((_, bucket) => sum(step, bucket)));
+  const isUsed = (bucket: number) => steps.some((counts) => (counts[bucket] ?? 0) > 0);
+  const first = limits_us.findIndex((_, bucket) => isUsed(bucket));
+  const last = limits_us.findLastIndex((_, bucket) => isUsed(bucket));
+  const cut = <T>(list: T[]) => (first < 0 ? [] : list.slice(first, last + 1));
+  return { limits: cut(limits_us), unit: 'us', columns: steps.map((counts, step) => ({ time: (series.start + (step + 1) * series.step_seconds) * 1_000, counts: cut(counts) })) };
+}
+
 /** How strong a cell is drawn, 0 to 1: by the logarithm, or one busy second would hide the outliers. */
 export function strength(count: number, most: number): number {
   return count <= 0 || most <= 0 ? 0 : 0.12 + 0.88 * (Math.log1p(count) / Math.log1p(most));
