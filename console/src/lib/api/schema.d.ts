@@ -491,27 +491,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/disks/{name}/handover": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Let one further host attach a disk for a while, so that a running guest can move there. The host that has the disk keeps it; the handover ends
-         *     with its last client there, or with the time.
-         */
-        post: operations["hand_over"];
-        /** End the handover of a disk. Hosts that have the disk by now keep it. */
-        delete: operations["end_handover"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/disks/{name}/histograms": {
         parameters: {
             query?: never;
@@ -1464,10 +1443,6 @@ export interface components {
             detach_clients?: boolean;
             /** @description Of a disk that has diverged: the host whose copies are kept. What the others hold beyond that is overwritten. */
             keep?: string | null;
-            /** @description Labels that are set, by key; `null` removes one. Others stay. */
-            labels?: {
-                [key: string]: string | null;
-            } | null;
             move?: components["schemas"]["MoveAction"] | null;
             /** @description A new name. Clients must attach by it from then on. */
             name?: string | null;
@@ -1755,10 +1730,6 @@ export interface components {
         CreateDisk: {
             /** @description Whether nothing is made, and the answer is where the disk would stand and what it would cost; with `unless_there`, unless such a disk is there: then that is the answer. */
             dry_run?: boolean;
-            /** @description Labels: what people and programs say of it, by key. */
-            labels?: {
-                [key: string]: string;
-            };
             /** @description Name. */
             name: string;
             /** @description A policy's name, rules, or both: `single`, `gold,stripes=2`. Left out: `single` on a single host, `default` in a cluster. */
@@ -2003,10 +1974,6 @@ export interface components {
             follows?: string | null;
             /** @description Identity. */
             id: string;
-            /** @description Labels: what people and programs say of it, by key. */
-            labels?: {
-                [key: string]: string;
-            };
             moving?: components["schemas"]["MoveView"] | null;
             /** @description Name. */
             name: string;
@@ -2055,7 +2022,6 @@ export interface components {
             epoch: number;
             /** @description What its guests do now. */
             figures: components["schemas"]["FiguresView"];
-            handover?: components["schemas"]["HandoverView"] | null;
             /** @description The layout as lines of text. */
             layout: string[];
             limit?: components["schemas"]["LimitView"] | null;
@@ -2492,28 +2458,6 @@ export interface components {
              * @description Rounds of scrubbing completed since the start.
              */
             scrub_rounds: number;
-        };
-        /** @description A disk that one further host may attach for a while: a running guest moves there. */
-        HandOver: {
-            /** @description Name or id of the host that may attach the disk, too. */
-            host: string;
-            /**
-             * Format: int64
-             * @description Seconds within which the guest moves, at most an hour.
-             */
-            seconds?: number;
-        };
-        /** @description A handover of a disk. */
-        HandoverView: {
-            /** @description Name of the disk. */
-            disk: string;
-            /** @description Name of the host that may attach it, too. */
-            host: string;
-            /**
-             * Format: int64
-             * @description Until when, in seconds since 1970; nothing where no other host has the disk, so that nothing is needed.
-             */
-            until?: number | null;
         };
         /**
          * @description A group of findings.
@@ -5032,8 +4976,6 @@ export interface operations {
                 policy?: string;
                 /** @description Whether only those are listed that something is wrong with, or that wait for something. */
                 trouble?: boolean;
-                /** @description Labels that they have, with commas between them: `team=db,env`. Without a value, any. */
-                label?: string;
                 /** @description Only those whose names come after this one. */
                 after?: string;
                 /** @description The most that are listed. If there are more, the answer has a `Link` with `rel="next"` to those. */
@@ -5284,66 +5226,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["FlattenedView"];
                 };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Failure"];
-                };
-            };
-        };
-    };
-    hand_over: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["HandOver"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HandoverView"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Failure"];
-                };
-            };
-        };
-    };
-    end_handover: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             default: {
                 headers: {
