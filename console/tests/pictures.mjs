@@ -14,10 +14,10 @@ const QUALITY = 88;
 /** Until charts show more than their beginning. */
 const LOAD_SECONDS = 75;
 const GUESTS = [
-  { name: 'database', size: '8GiB', policy: 'default', job: ['--rw=randrw', '--rwmixread=70', '--bs=8k', '--iodepth=4', '--rate_iops=600,260'] },
-  { name: 'mail', size: '20GiB', policy: 'method=parity', job: ['--rw=randread', '--bs=16k', '--iodepth=2', '--rate_iops=250'] },
-  { name: 'web', size: '12GiB', policy: 'default', job: ['--rw=randread', '--bs=4k', '--iodepth=2', '--rate_iops=400'] },
-  { name: 'backup', size: '40GiB', policy: 'default,stripes=2', job: ['--rw=write', '--bs=256k', '--iodepth=1', '--rate=12m'] },
+  { name: 'database', size: '4GiB', policy: 'default', job: ['--rw=randrw', '--rwmixread=70', '--bs=8k', '--iodepth=4', '--rate_iops=600,260'] },
+  { name: 'mail', size: '5GiB', policy: 'method=parity', job: ['--rw=randread', '--bs=16k', '--iodepth=2', '--rate_iops=250'] },
+  { name: 'web', size: '3GiB', policy: 'default', job: ['--rw=randread', '--bs=4k', '--iodepth=2', '--rate_iops=400'] },
+  { name: 'backup', size: '4GiB', policy: 'default,stripes=2', job: ['--rw=write', '--bs=256k', '--iodepth=1', '--rate=12m'] },
 ];
 
 const out = option('out', '../docs/guide/pictures');
@@ -50,7 +50,7 @@ try {
     await page.getByText(settled, { exact: false }).first().waitFor();
   };
 
-  await page.goto(`${origin}/performance`);
+  await page.goto(`${origin}/performance?range=300`);
   await sleep(LOAD_SECONDS * 1_000);
   await picture('performance');
   // The charts of the overview are of the same seconds where the page stays.
@@ -64,7 +64,7 @@ try {
   await show('/disks/database', 'Why it stands so');
   await sleep(1_000);
   await picture('disk');
-  await show('/disks/new?name=archive&size=100GiB&policy=default&rules=method%3Dparity', 'The cluster takes this request as it stands.');
+  await show('/disks/new?name=archive&size=2GiB&policy=default&rules=method%3Dparity', 'The cluster takes this request as it stands.');
   await picture('create');
   demo.order('kill', 'd');
   await eventually('a finding about the host', () => demo.findings().some(({ subject }) => subject === 'host d'));
