@@ -17,7 +17,7 @@ const withoutInlineStyle: Plugin = {
 export default defineConfig({
   plugins: [withoutInlineStyle, sveltekit()],
   // A host believes requests that name its own loopback address alone, so the proxy sets that name.
-  server: { proxy: { '/api': { target: api, changeOrigin: true } } },
+  server: { fs: { allow: ['../edge/lab/reports/assets'] }, proxy: { '/api': { target: api, changeOrigin: true } } },
   // No file becomes a `data:` address in a style: the policy of the server allows images from it, and fonts not.
   build: { assetsInlineLimit: 0, target: 'es2022' },
 });

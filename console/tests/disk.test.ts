@@ -39,6 +39,4 @@ test('a failure has the words of the API, and an answer of others at least its s
   const failure = ApiFailure.of(409, { code: 'conflict', error: 'there is a disk `web` already', hint: 'choose another name' });
   assert.deepEqual([failure.code, failure.message, failure.hint], ['conflict', 'there is a disk `web` already', 'choose another name']);
   assert.equal(ApiFailure.of(502, undefined).message, 'HTTP 502');
-  assert.equal(ApiFailure.of(404, { error: 'there is nothing at /api/v1/tasks' }).isAbsent, true);
-  assert.equal(ApiFailure.of(404, { error: 'there is no disk `x`' }).isAbsent, false);
 });

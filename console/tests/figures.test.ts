@@ -1,21 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { figuresOfTop } from '../src/lib/api/top';
 import { bucketLabel, bucketName } from '../src/lib/charts/buckets';
-import { COLUMNS_MAX, addColumn, strength, type Heat } from '../src/lib/charts/heat';
+import { COLUMNS_MAX, addColumn, heatOf, strength, type Heat } from '../src/lib/charts/heat';
 import { joined, lastRows, type Points } from '../src/lib/charts/points';
-
-const rate = (iops: number, p99: number | null) => ({ iops, bytes_per_second: iops * 4096, latency_us_p50: p99, latency_us_p99: p99 });
-
-test('the figures of the cluster are sums, and percentiles the greatest', () => {
-  const disk = (name: string, iops: number, p99: number | null) => ({ disk: name, seconds: 1, read: rate(iops, p99), write: rate(0, null), outstanding: 2, client_count: 1 });
-  const of = figuresOfTop({ seconds: 1, congestion: {}, disks: [disk('a', 100, 900), disk('b', 50, 4_000)] });
-  assert.equal(of['cluster']?.read.iops, 150);
-  assert.equal(of['cluster']?.read.latency_us_p99, 4_000);
-  assert.equal(of['cluster']?.write.latency_us_p99, null);
-  assert.equal(of['cluster']?.outstanding, 4);
-  assert.equal(of['disk/b']?.read.iops, 50);
-});
 
 test('samples go on where the stored series ends', () => {
   const stored: Points = [[10, 20], [1, 2], [3, null]];
@@ -28,23 +15,29 @@ test('samples go on where the stored series ends', () => {
 
 test('buckets are named by their limits', () => {
   const limits = [512, 4096, null];
-  assert.equal(bucketName(limits, 0, 'bytes'), '≤ 512 bytes');
-  assert.equal(bucketName(limits, 1, 'bytes'), '> 512 – 4,096 bytes');
-  assert.equal(bucketName(limits, 2, 'us'), '> 4,096 µs');
+  assert.equal(bucketName(limits, 0, 'bytes'), '≤ 512 B');
+  assert.equal(bucketName(limits, 1, 'bytes'), '> 512 B – 4 KiB');
+  assert.equal(bucketName(limits, 2, 'us'), '> 4.1 ms');
   assert.equal(bucketLabel(4096, 'bytes'), '4k');
   assert.equal(bucketLabel(-500_000, 'sectors'), '-500k');
   assert.equal(bucketLabel(null, 'us'), '∞');
 });
 
 test('a heat map keeps so many columns, and begins anew with other buckets', () => {
-  const view = (limits: (number | null)[]) =>
-    ({ histograms: [{ kind: 'latency', operations: 'both', buckets: limits.map((limit) => ({ limit, count: 1 })) }] }) as unknown as Parameters<typeof addColumn>[1];
+  const view = (limits: (number | null)[]) => ({ unit: 'us', buckets: limits.map((limit) => ({ limit, count: 1 })) });
   let heat: Heat | undefined;
-  for (let time = 0; time < COLUMNS_MAX + 5; time += 1) heat = addColumn(heat, view([10, null]), 'both', time);
+  for (let time = 0; time < COLUMNS_MAX + 5; time += 1) heat = addColumn(heat, view([10, null]), time);
   assert.equal(heat?.columns.length, COLUMNS_MAX);
   assert.equal(heat?.columns.at(-1)?.time, COLUMNS_MAX + 4);
-  assert.equal(addColumn(heat, view([20, null]), 'both', 0).columns.length, 1);
+  assert.equal(addColumn(heat, view([20, null]), 0).columns.length, 1);
   assert.equal(strength(0, 100), 0);
   assert.equal(strength(100, 100), 1);
   assert.ok(strength(1, 10_000) > 0.1);
+});
+
+test('the heat map of a series has the buckets that are used, and a column for each step', () => {
+  const series = { start: 100, step_seconds: 10, heat: { limits_us: [1, 2, 4, 8], read: [[0, 3, 0, 0], []], write: [[], [0, 0, 5, 0]] } };
+  assert.deepEqual(heatOf(series, 'both'), { limits: [2, 4], unit: 'us', columns: [{ time: 110_000, counts: [3, 0] }, { time: 120_000, counts: [0, 5] }] });
+  assert.deepEqual(heatOf(series, 'reads').limits, [2]);
+  assert.deepEqual(heatOf({ ...series, heat: { limits_us: [1, 2], read: [[]], write: [[]] } }, 'both').columns, [{ time: 110_000, counts: [] }]);
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { foldEvents } from '../src/lib/events';
 import { nextOrder, readOrder, writeOrder, type Column } from '../src/lib/ui/columns';
 import { sortedRows } from '../src/lib/ui/sorting';
 
@@ -40,4 +41,14 @@ test('names are sorted as people count, and rows without a value come last both 
   assert.deepEqual(names(usual), ['VM-1', 'vm-2', 'vm-10']);
   assert.deepEqual(names({ id: 'iops', desc: true }), ['VM-1', 'vm-10', 'vm-2']);
   assert.deepEqual(names({ id: 'iops', desc: false }), ['vm-10', 'VM-1', 'vm-2']);
+});
+
+test('events that are alike and happen together are one row', () => {
+  const event = (number: number, kind: string, text: string, time_ms: number) => ({ number, kind, text, time_ms, host: 'c' });
+  const back = [1, 2, 3, 4].map((number) => event(number, 'health.ended', `disk.reduced: it ended: disk ${number}`, 1_000 * number));
+  const other = event(9, 'health.ended', 'host.away: it ended', 500);
+  const runs = foldEvents([other, ...back, event(8, 'disk.created', 'made', 9_000)]);
+  assert.deepEqual(runs.map(({ first, more }) => [first.number, more.length]), [[8, 0], [4, 3], [9, 0]]);
+  assert.equal(foldEvents(back.slice(1)).length, 3, 'a few stand for themselves');
+  assert.equal(foldEvents([...back, event(7, 'health.ended', 'disk.reduced: later', 60_000)]).length, 2);
 });

@@ -36,8 +36,10 @@ mod embed {
     use std::io::Write;
     use std::path::{Path, PathBuf};
 
-    /// The best there is: it takes a second for all files, and they are sent more often than built.
+    /// The best there is: it takes seconds for all files, and they are sent more often than built.
     const BROTLI_QUALITY: u32 = 11;
+    /// For programs that are built for tests: the best takes a minute where the compressor is not optimised, either.
+    const BROTLI_QUALITY_OF_TESTS: u32 = 2;
     /// The largest window that every browser takes.
     const BROTLI_WINDOW: u32 = 22;
     /// Bytes of the hash that stand in an `ETag`: as many as nobody meets twice by chance.
@@ -138,7 +140,8 @@ mod embed {
 
     fn brotli_of(bytes: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
         let mut compressed = Vec::new();
-        let mut encoder = brotli::CompressorWriter::new(&mut compressed, 4096, BROTLI_QUALITY, BROTLI_WINDOW);
+        let quality = if is_release() { BROTLI_QUALITY } else { BROTLI_QUALITY_OF_TESTS };
+        let mut encoder = brotli::CompressorWriter::new(&mut compressed, 4096, quality, BROTLI_WINDOW);
         encoder.write_all(bytes)?;
         encoder.flush()?;
         drop(encoder);
@@ -146,8 +149,13 @@ mod embed {
     }
 
     fn gzip_of(bytes: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        let quality = if is_release() { Compression::best() } else { Compression::fast() };
+        let mut encoder = GzEncoder::new(Vec::new(), quality);
         encoder.write_all(bytes)?;
         Ok(encoder.finish()?)
+    }
+
+    fn is_release() -> bool {
+        env::var("PROFILE").is_ok_and(|profile| profile == "release")
     }
 }

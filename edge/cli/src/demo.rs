@@ -21,7 +21,7 @@ pub struct DemoOptions {
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
     /// Number of hosts on this machine, with a mirrored disk, and a host that is killed under load.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=16))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=64))]
     pub hosts: Option<u8>,
     /// Number of nodes on each host, each with a thread and a disk group of its own.
     #[arg(long, value_name = "N", requires = "hosts", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]

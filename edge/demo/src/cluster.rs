@@ -38,6 +38,8 @@ const POLL: Duration = Duration::from_millis(100);
 /// Where hosts listen for clients: below the ports that the kernel gives to outgoing connections, one of which might have a
 /// host's port while the host is down.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
+/// Names of hosts have these; more hosts than letters have two each.
+const LETTERS: usize = 26;
 /// Parts of the load's time: the host dies after one, and returns after two.
 const PARTS: u64 = 4;
 
@@ -98,9 +100,13 @@ async fn order(
     hosts.order(&name, action).await.map(Json)
 }
 
-/// `a`, `b`, … .
+/// `a`, `b`, … `z`, `aa`, `ab`, … .
 fn name_of(index: usize) -> String {
-    char::from(b'a' + index as u8).to_string()
+    let letter = |index: usize| char::from(b'a' + (index % LETTERS) as u8).to_string();
+    match index / LETTERS {
+        0 => letter(index),
+        round => letter(round - 1) + &letter(index),
+    }
 }
 
 /// A host's folder with its configuration; one that is there stays, and with it the port.

@@ -16,11 +16,6 @@ export class ApiFailure extends Error {
     this.name = 'ApiFailure';
   }
 
-  /** Whether the API has no such path: a host of an earlier release. */
-  get isAbsent(): boolean {
-    return this.status === 404 && this.message.startsWith('there is nothing at ');
-  }
-
   /** Of the body of an answer, which may be anything where a proxy made it. */
   static of(status: number, body: unknown): ApiFailure {
     const told = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {};

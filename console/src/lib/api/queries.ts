@@ -4,10 +4,8 @@
  * A key begins with the stream's topic, so that a message makes it stale; then `list`, or the name of one thing.
  */
 
-import { api, ask, take, type Schemas } from './client';
+import { api, take, type Schemas } from './client';
 import { stream } from './stream.svelte';
-import { ApiFailure } from './failure';
-import type { Series, Task } from '$lib/coming';
 
 /** Without the stream. */
 const REFETCH_MS = 5_000;
@@ -17,16 +15,6 @@ const SELDOM_MS = 30_000;
 const often = () => (stream.isLive ? SELDOM_MS : REFETCH_MS);
 /** For what takes every host some work, and changes slowly. */
 const seldom = () => 60_000;
-
-/** Nothing instead of a failure where the API has no such path yet. */
-async function ifThere<T>(call: Promise<T>): Promise<T | null> {
-  try {
-    return await call;
-  } catch (error) {
-    if (error instanceof ApiFailure && error.isAbsent) return null;
-    throw error;
-  }
-}
 
 export const meQuery = () => ({
   queryKey: ['me'],
@@ -97,10 +85,15 @@ export const topQuery = (milliseconds = 2_000) => ({
   refetchInterval: () => milliseconds,
 });
 
-export const seriesQuery = (of: string, from: number, to: number) => ({
-  queryKey: ['figures', of, 'series', from, to],
-  queryFn: () => ifThere(ask<Series>('GET', `/api/v1/series?of=${encodeURIComponent(of)}&from=${from}&to=${to}`)),
-  staleTime: 30_000,
+/** Steps of a series: as many as a chart of some hundred pixels shows. */
+const STEPS_MAX = 300;
+
+/** What a subject did in the last so many seconds. */
+export const seriesQuery = (of: string, seconds: number) => ({
+  queryKey: ['figures', of, 'series', seconds],
+  queryFn: () => take(api.GET('/api/v1/series', { params: { query: { of, seconds, points: STEPS_MAX } } })),
+  // A step at a time; charts add what the stream tells meanwhile.
+  refetchInterval: () => Math.max(REFETCH_MS, (seconds / STEPS_MAX) * 1_000),
 });
 
 export const policiesQuery = () => ({
@@ -113,6 +106,18 @@ export const policyQuery = (name: string) => ({
   queryKey: ['policies', name],
   queryFn: () => take(api.GET('/api/v1/policies/{name}', { params: { path: { name } } })),
   refetchInterval: often,
+});
+
+export const estimateQuery = () => ({
+  queryKey: ['estimate', 'list'],
+  queryFn: () => take(api.GET('/api/v1/estimate')),
+  refetchInterval: seldom,
+});
+
+export const estimateProgressQuery = () => ({
+  queryKey: ['estimate', 'progress'],
+  queryFn: () => take(api.GET('/api/v1/estimate/progress')),
+  refetchInterval: ({ state }: { state: { data?: Schemas['EstimateProgressView'] | undefined } }) => (state.data?.is_running ? 1_000 : 60_000),
 });
 
 /** Where a policy would put a disk now, and what it costs: a question, so it is kept for as long as it is shown. */
@@ -165,7 +170,7 @@ export const eventsQuery = (filter: EventFilter) => ({
 
 export const tasksQuery = () => ({
   queryKey: ['tasks', 'list'],
-  queryFn: () => ifThere(ask<Task[]>('GET', '/api/v1/tasks')),
+  queryFn: () => take(api.GET('/api/v1/tasks')),
   refetchInterval: () => REFETCH_MS,
 });
 

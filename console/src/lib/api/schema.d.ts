@@ -315,6 +315,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/devices/host": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Do with devices of this host what another host hands on. */
+        post: operations["devices_ordered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/devices/keep": {
         parameters: {
             query?: never;
@@ -469,6 +486,27 @@ export interface paths {
         /** Have a clone copy what it shares with its origin, for a second; call it again from `next` on until that is null. */
         post: operations["flatten_disk"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/disks/{name}/handover": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Let one further host attach a disk for a while, so that a running guest can move there. The host that has the disk keeps it; the handover ends
+         *     with its last client there, or with the time.
+         */
+        post: operations["hand_over"];
+        /** End the handover of a disk. Hosts that have the disk by now keep it. */
+        delete: operations["end_handover"];
         options?: never;
         head?: never;
         patch?: never;
@@ -985,6 +1023,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what guests or a device did over time: rates, latencies, and requests by latency, in steps. The last hour is known by the second, 90
+         *     days by five minutes.
+         */
+        get: operations["series"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/series/host": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show what this host alone knows of a series. Hosts ask each other for it. */
+        get: operations["host_series"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/session": {
         parameters: {
             query?: never;
@@ -1149,6 +1224,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what runs: maintenance, evacuations, moves, copies, imports, rollbacks. Each with its progress, who asked for it, and how to stop it. */
+        get: operations["tasks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tasks/host": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show what this host alone knows of tasks. Hosts ask each other for it. */
+        get: operations["host_tasks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tokens": {
         parameters: {
             query?: never;
@@ -1204,6 +1313,25 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description A request that a client can offer as it stands. A client draws a button from it, and knows no remedy itself. */
+        ActionView: {
+            /** @description Its body, if it has one. Confirmations are filled in: a client asks first where `is_destructive` says so. */
+            body?: Record<string, never> | null;
+            /** @description The command line that does the same. */
+            command: string;
+            /** @description Whether the body takes `dry_run`, which shows what the request would do. */
+            has_dry_run: boolean;
+            /** @description Whether data or redundancy may be lost by it: a client asks first. */
+            is_destructive: boolean;
+            /** @description What it does, in a few words: `End the maintenance of host b`. */
+            label: string;
+            /** @description Its method. */
+            method: components["schemas"]["MethodWord"];
+            /** @description The right that it needs. */
+            needs: components["schemas"]["RightWord"];
+            /** @description Its path with its query: `/api/v1/hosts/b/maintenance`. */
+            path: string;
+        };
         /** @description Devices to be added. */
         AddDevices: {
             /** @description Capacity devices. A new group may have none: its log device then holds everything. */
@@ -1217,6 +1345,8 @@ export interface components {
             force?: boolean;
             /** @description The group that gets them as capacity devices. Left out: a new group is made. */
             group?: string | null;
+            /** @description Name of the host that has the devices [default: the host that is asked]. */
+            host?: string | null;
             /** @description Log device of a new group. */
             log?: string | null;
             /**
@@ -1386,6 +1516,10 @@ export interface components {
             detach_clients?: boolean;
             /** @description Of a disk that has diverged: the host whose copies are kept. What the others hold beyond that is overwritten. */
             keep?: string | null;
+            /** @description Labels that are set, by key; `null` removes one. Others stay. */
+            labels?: {
+                [key: string]: string | null;
+            } | null;
             move?: components["schemas"]["MoveAction"] | null;
             /** @description A new name. Clients must attach by it from then on. */
             name?: string | null;
@@ -1680,6 +1814,10 @@ export interface components {
         CreateDisk: {
             /** @description Whether nothing is made, and the answer is where the disk would stand and what it would cost; with `unless_there`, unless such a disk is there: then that is the answer. */
             dry_run?: boolean;
+            /** @description Labels: what people and programs say of it, by key. */
+            labels?: {
+                [key: string]: string;
+            };
             /** @description Name. */
             name: string;
             /** @description A policy's name, rules, or both: `single`, `gold,stripes=2`. Left out: `single` on a single host, `default` in a cluster. */
@@ -1733,6 +1871,63 @@ export interface components {
              */
             saved_percent: number;
         };
+        /** @description What a device did in a second: its own reads and writes, with those of copies, scrubbing and destaging. */
+        DeviceLoadView: {
+            /**
+             * Format: double
+             * @description Percent of the time in which any request was under way.
+             */
+            busy_percent: number;
+            /** @description Reads. */
+            read: components["schemas"]["DeviceRateView"];
+            /** @description Writes. */
+            write: components["schemas"]["DeviceRateView"];
+        };
+        /** @description Something that is to be done with devices. */
+        DeviceOrder: {
+            /** @description Create a disk group, or add devices to one. */
+            add: components["schemas"]["AddDevices"];
+        } | {
+            /** @description Replace a device. */
+            replace: components["schemas"]["ReplaceDevice"];
+        } | {
+            /** @description Remove a device: its id or path, and whether its group may go. */
+            remove: Record<string, never>[];
+        };
+        /** @description What was done. */
+        DeviceOrderDone: {
+            /** @description Devices were added. */
+            added: components["schemas"]["AddedDevices"];
+        } | {
+            /** @description A device was replaced, or it was told what that would do. */
+            replaced: components["schemas"]["ReplacementView"];
+        } | {
+            /** @description A device was removed. */
+            removed: components["schemas"]["RemovedDevice"];
+        };
+        /** @description Requests of one direction. Latencies are from when the device was handed a request, and within 1/16 of their value. */
+        DeviceRateView: {
+            /**
+             * Format: double
+             * @description Requests each second.
+             */
+            iops: number;
+            /**
+             * Format: double
+             * @description Mean latency in microseconds; nothing when there was no request.
+             */
+            latency_us_mean?: number | null;
+            /**
+             * Format: double
+             * @description The median.
+             */
+            latency_us_p50?: number | null;
+            /**
+             * Format: double
+             * @description The 99th percentile.
+             */
+            latency_us_p99?: number | null;
+        };
         /**
          * @description What a device is for.
          * @enum {string}
@@ -1775,6 +1970,7 @@ export interface components {
             id: string;
             /** @description How far it is on its way to be empty, and why it is to be; nothing when it is not. */
             leaving?: string | null;
+            load?: components["schemas"]["DeviceLoadView"] | null;
             /** @description Where it was opened. */
             path: string;
             /**
@@ -1866,6 +2062,10 @@ export interface components {
             follows?: string | null;
             /** @description Identity. */
             id: string;
+            /** @description Labels: what people and programs say of it, by key. */
+            labels?: {
+                [key: string]: string;
+            };
             moving?: components["schemas"]["MoveView"] | null;
             /** @description Name. */
             name: string;
@@ -1914,6 +2114,7 @@ export interface components {
             epoch: number;
             /** @description What its guests do now. */
             figures: components["schemas"]["FiguresView"];
+            handover?: components["schemas"]["HandoverView"] | null;
             /** @description The layout as lines of text. */
             layout: string[];
             limit?: components["schemas"]["LimitView"] | null;
@@ -2145,6 +2346,8 @@ export interface components {
         };
         /** @description Something that is wrong, or to be known. */
         FindingView: {
+            /** @description Requests that do it, the best first; none where it is to be done outside of the software. */
+            actions?: components["schemas"]["ActionView"][];
             /** @description What is the case. */
             cause: string;
             /** @description What kind: `disk.reduced`, `host.away`, …. Programs may rely on it. */
@@ -2349,6 +2552,28 @@ export interface components {
              */
             scrub_rounds: number;
         };
+        /** @description A disk that one further host may attach for a while: a running guest moves there. */
+        HandOver: {
+            /** @description Name or id of the host that may attach the disk, too. */
+            host: string;
+            /**
+             * Format: int64
+             * @description Seconds within which the guest moves, at most an hour.
+             */
+            seconds?: number;
+        };
+        /** @description A handover of a disk. */
+        HandoverView: {
+            /** @description Name of the disk. */
+            disk: string;
+            /** @description Name of the host that may attach it, too. */
+            host: string;
+            /**
+             * Format: int64
+             * @description Until when, in seconds since 1970; nothing where no other host has the disk, so that nothing is needed.
+             */
+            until?: number | null;
+        };
         /**
          * @description A group of findings.
          * @enum {string}
@@ -2370,6 +2595,18 @@ export interface components {
          * @enum {string}
          */
         HealthWord: "well" | "notice" | "warning" | "critical" | "unknown";
+        /**
+         * @description Requests by latency and step. A row of counts for each step, with as many counts as there are limits; an empty one where there was no
+         *     request.
+         */
+        HeatView: {
+            /** @description Upper limits of the latency buckets in microseconds, ascending; each is twice the one before. */
+            limits_us: number[];
+            /** @description Reads. */
+            read: number[][];
+            /** @description Writes. */
+            write: number[][];
+        };
         /** @description One histogram. */
         HistogramView: {
             /** @description Buckets, empty ones too. */
@@ -2453,6 +2690,13 @@ export interface components {
             /** @description Why those are not known, if so. */
             unclaimed_unknown?: string | null;
         };
+        /** @description An import that goes through a host. */
+        HostImportView: {
+            /** @description Name of the disk. */
+            disk: string;
+            /** @description What is imported, for people: a file, its format and size. */
+            source: string;
+        };
         /** @description The pass on a host. */
         HostPassView: {
             /**
@@ -2498,6 +2742,15 @@ export interface components {
             /** @description The pass. */
             pass: components["schemas"]["HostPassView"];
             rates?: components["schemas"]["RatesView"] | null;
+        };
+        /** @description What one host knows of a series. */
+        HostSeriesView: {
+            /** @description Seconds of each step that it saw. */
+            seconds: number[];
+            /** @description By step: what happened, encoded as `docs/formats/series.md` has it, in hexadecimal digits. */
+            steps: {
+                [key: string]: string;
+            };
         };
         /** @description Space of one host of a cluster. */
         HostShareView: {
@@ -2589,6 +2842,16 @@ export interface components {
             state?: components["schemas"]["HostWord"];
             /** @description Version of its program. */
             version: string;
+        };
+        /** @description What one host knows of tasks: for the host that gathers them. */
+        HostTasksView: {
+            /** @description The events by which tasks were begun here, the newest of each kind and subject. */
+            begun: components["schemas"]["EventView"][];
+            /** @description Imports that go through this host. */
+            imports: components["schemas"]["HostImportView"][];
+            pass?: components["schemas"]["HostPassView"] | null;
+            /** @description Rollbacks that this host carries out. */
+            rollbacks: components["schemas"]["RollbackView"][];
         };
         /** @description What a host runs. */
         HostVersionsView: {
@@ -2964,6 +3227,11 @@ export interface components {
             trouble?: string | null;
         };
         /**
+         * @description The method of a request.
+         * @enum {string}
+         */
+        MethodWord: "POST" | "PATCH" | "DELETE" | "unknown";
+        /**
          * @description What becomes of a move into another layout.
          * @enum {string}
          */
@@ -3038,6 +3306,13 @@ export interface components {
              * @description After so many seconds without a request it ends before that.
              */
             idle_seconds: number;
+        };
+        /** @description What one host orders another to do with its devices. */
+        OrderDevices: {
+            /** @description What is to be done. */
+            order: components["schemas"]["DeviceOrder"];
+            /** @description Who asked for it, for the other host's events. */
+            who?: string | null;
         };
         /** @description What would become of a disk. */
         OutlookView: {
@@ -3470,6 +3745,8 @@ export interface components {
             file_size?: number | null;
             /** @description Format the new device although it holds something else. */
             force?: boolean;
+            /** @description Name of the host that has the device [default: the host that is asked]. */
+            host?: string | null;
             /** @description The path of the new device. It may be the same path. */
             with: string;
         };
@@ -3708,6 +3985,48 @@ export interface components {
             /** @description Snapshots of it that are there, pinned ones included. */
             taken: number;
         };
+        /** @description The rates of reads or writes. `null`: nothing is known of the step; of latencies, or that there was no request. */
+        SeriesRates: {
+            /** @description Bytes each second; not known of devices. */
+            bytes_per_second: (number | null)[];
+            /** @description Requests each second. */
+            iops: (number | null)[];
+            /** @description Mean latency in microseconds. */
+            latency_us_mean: (number | null)[];
+            /** @description The median in microseconds. */
+            latency_us_p50: (number | null)[];
+            /** @description The 99th percentile in microseconds. */
+            latency_us_p99: (number | null)[];
+        };
+        /**
+         * @description What a subject did, in steps of equal length. Every list has a value for each step.
+         *
+         *     Steps of less than five minutes are known of the last hour alone, others of 90 days. Percentiles are within 1/16 of their value.
+         */
+        SeriesView: {
+            /** @description Of a device: percent of the time in which any request was under way. `null`: nothing is known of the step. */
+            busy_percent?: (number | null)[] | null;
+            /** @description Requests by latency, for a heat map. */
+            heat: components["schemas"]["HeatView"];
+            /** @description Whose. */
+            of: string;
+            /** @description Reads. */
+            read: components["schemas"]["SeriesRates"];
+            /** @description Hosts that did not answer: what only they know is missing. */
+            silent: string[];
+            /**
+             * Format: int64
+             * @description When the first step begins, in seconds since 1970.
+             */
+            start: number;
+            /**
+             * Format: int64
+             * @description Seconds of a step.
+             */
+            step_seconds: number;
+            /** @description Writes. */
+            write: components["schemas"]["SeriesRates"];
+        };
         /** @description A link that opens the console, once. */
         SessionLink: {
             /** @description SHA-256 of the certificate that the browser is shown, if no authority has signed it: for whoever wants to compare it. */
@@ -3894,6 +4213,61 @@ export interface components {
             time: number;
             /** @description Version of its program. */
             version: string;
+        };
+        /** @description Something that runs for a while. */
+        TaskView: {
+            /** @description Other requests that steer it: pause, resume. */
+            actions?: components["schemas"]["ActionView"][];
+            /**
+             * Format: int64
+             * @description Bytes that are done, if they are counted.
+             */
+            done_bytes?: number | null;
+            /** @description Its id, which stays the same while it runs: `move/web`. */
+            id: string;
+            /** @description What it is. */
+            kind: components["schemas"]["TaskWord"];
+            /**
+             * Format: int64
+             * @description Bytes that are left, if they are counted.
+             */
+            left_bytes?: number | null;
+            /**
+             * Format: double
+             * @description Share that is done, 0 to 1, if it is known.
+             */
+            progress?: number | null;
+            /**
+             * Format: double
+             * @description Seconds that it still takes at the pace of now.
+             */
+            seconds_left?: number | null;
+            /**
+             * Format: int64
+             * @description When it was begun, in seconds since 1970, if that is known.
+             */
+            since?: number | null;
+            stop?: components["schemas"]["ActionView"] | null;
+            /** @description What it is about: `disk web`, `host b`, `device /dev/sdb of host b`. */
+            subject: string;
+            /** @description What it does and how far it is, in one sentence. */
+            text: string;
+            /** @description What it waits for; nothing while it goes on. */
+            waits_for?: string | null;
+            /** @description Who asked for it; nothing where the cluster began it by itself, or the event that tells so is no longer kept. */
+            who?: string | null;
+        };
+        /**
+         * @description What a task does.
+         * @enum {string}
+         */
+        TaskWord: "maintenance" | "evacuation" | "move" | "rollback" | "import" | "resync" | "rewrite" | "estimate" | "deletion" | "unknown";
+        /** @description Everything that runs. */
+        TasksView: {
+            /** @description Hosts that did not answer: tasks that only they know of are missing. */
+            silent: string[];
+            /** @description The tasks, by kind and subject. */
+            tasks: components["schemas"]["TaskView"][];
         };
         /** @description A person who is to have a certificate. */
         TokenPerson: {
@@ -4584,6 +4958,37 @@ export interface operations {
             };
         };
     };
+    devices_ordered: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OrderDevices"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceOrderDone"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
     keep_device: {
         parameters: {
             query?: never;
@@ -4676,6 +5081,8 @@ export interface operations {
             query?: {
                 /** @description Whether the whole group may go, where the device holds its log. */
                 group?: boolean;
+                /** @description Name of the host that has the device [default: the one that the cluster's records name, else the host that is asked]. */
+                host?: string;
             };
             header?: never;
             path: {
@@ -4712,6 +5119,8 @@ export interface operations {
                 policy?: string;
                 /** @description Whether only those are listed that something is wrong with, or that wait for something. */
                 trouble?: boolean;
+                /** @description Labels that they have, with commas between them: `team=db,env`. Without a value, any. */
+                label?: string;
                 /** @description Only those whose names come after this one. */
                 after?: string;
                 /** @description The most that are listed. If there are more, the answer has a `Link` with `rel="next"` to those. */
@@ -4962,6 +5371,66 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["FlattenedView"];
                 };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    hand_over: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HandOver"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HandoverView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    end_handover: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             default: {
                 headers: {
@@ -6289,6 +6758,78 @@ export interface operations {
             };
         };
     };
+    series: {
+        parameters: {
+            query?: {
+                /** @description Whose: `cluster`, `host/NAME`, `disk/NAME`, `device/HOST:PATH` or `device/ID` [default: `cluster`]. */
+                of?: string;
+                /** @description Seconds that it covers, up to 90 days [default: 3600]. */
+                seconds?: number;
+                /** @description When it ends, in seconds since 1970 [default: now]. */
+                until?: number;
+                /** @description Steps at most, 1 to 1,000 [default: 300]. */
+                points?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeriesView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    host_series: {
+        parameters: {
+            query: {
+                /** @description Whose: `host`, `disk/ID`, `device/ID` or `device/PATH`. */
+                of: string;
+                /** @description When the first step begins, in seconds since 1970. */
+                start: number;
+                /** @description Seconds of a step. */
+                step: number;
+                /** @description How many steps. */
+                count: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HostSeriesView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
     choices: {
         parameters: {
             query?: never;
@@ -6595,6 +7136,60 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SupportView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    tasks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TasksView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    host_tasks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HostTasksView"];
                 };
             };
             default: {

@@ -1,7 +1,7 @@
 /**
  * What changes, told by the server: figures once a second, and topics that have changed.
  *
- * One connection for the whole page, with what its parts ask for together. Where the server has no stream, `isLive` stays
+ * One connection for the whole page, with what its parts ask for together. While it is broken, `isLive` is
  * false and the queries fetch again by themselves. Messages say nothing that a request would not.
  */
 
@@ -15,7 +15,7 @@ const TOPICS: readonly Topic[] = ['disks', 'hosts', 'policies', 'health', 'event
 const GATHER_MS = 200;
 /** Changes within this time make one fetch: a busy cluster tells of more than anybody reads. */
 const SETTLE_MS = 1_000;
-/** How long until a server without a stream is asked for one again. */
+/** How long until a server that refused the stream is asked for it again. */
 const RETRY_MS = 30_000;
 /** Seconds of figures that are kept of each subject. */
 export const HISTORY_MAX = 900;
@@ -77,8 +77,7 @@ class Stream {
     return this.history.get(subject) ?? [];
   }
 
-  /** Takes figures from wherever they come; the page falls back to `/top` where there is no stream. */
-  take(message: Schemas['StreamFigures']): void {
+  private take(message: Schemas['StreamFigures']): void {
     for (const [subject, figures] of Object.entries(message.of)) {
       const samples = this.history.get(subject) ?? [];
       if (samples.length >= HISTORY_MAX) samples.shift();
@@ -114,6 +113,8 @@ class Stream {
     });
     source.addEventListener('figures', (event) => this.take(JSON.parse(event.data as string) as Schemas['StreamFigures']));
     source.addEventListener('error', () => {
+      // What would have been told is asked for at once: it may be that the session has ended.
+      if (this.isLive) this.forget(['']);
       this.isLive = false;
       // The browser connects again by itself, but not after an answer that is no stream.
       if (source.readyState !== EventSource.CLOSED) return;

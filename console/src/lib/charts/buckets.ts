@@ -1,10 +1,17 @@
 /** Names of a histogram's buckets. A bucket holds what is above the limit before and at most its own. */
 
-import { formatNumber } from '$lib/format/numbers';
+import { formatBytes, formatLatency, formatNumber } from '$lib/format/numbers';
 
 /** Units as people write them. */
 export function unitName(unit: string): string {
   return unit === 'us' ? 'µs' : unit;
+}
+
+/** A value with its unit as people read it: `4 KiB`, `1.2 ms`, `38 sectors`. */
+export function valueText(value: number | null | undefined, code: string): string {
+  if (value == null) return '-';
+  if (code === 'bytes') return formatBytes(value);
+  return code === 'us' ? formatLatency(value) : `${formatNumber(value)} ${unitName(code)}`;
 }
 
 /** A limit in few letters: `4k`, `-128`, `1M`. Bytes are counted in powers of 1024. */
@@ -19,9 +26,8 @@ export function bucketLabel(limit: number | null, unit: string): string {
 }
 
 export function bucketName(limits: readonly (number | null)[], index: number, code: string): string {
-  const unit = unitName(code);
   const limit = limits[index] ?? null;
   const before = index > 0 ? (limits[index - 1] ?? null) : null;
-  if (limit === null) return before === null ? `- ${unit}` : `> ${formatNumber(before)} ${unit}`;
-  return before === null ? `≤ ${formatNumber(limit)} ${unit}` : `> ${formatNumber(before)} – ${formatNumber(limit)} ${unit}`;
+  if (limit === null) return `> ${valueText(before, code)}`;
+  return before === null ? `≤ ${valueText(limit, code)}` : `> ${valueText(before, code)} – ${valueText(limit, code)}`;
 }

@@ -1,6 +1,6 @@
 /** What a chart of figures draws: columns of time and values, from samples and from stored series. */
 
-import type { Series } from '$lib/coming';
+import type { Schemas } from '$lib/api/client';
 import type { Sample } from '$lib/api/stream.svelte';
 
 export type Measure = 'iops' | 'bytes_per_second' | 'latency_us_p99' | 'latency_us_p50';
@@ -18,9 +18,9 @@ export function pointsOf(samples: readonly Sample[], measure: Measure): Points {
   return points;
 }
 
-export function pointsOfSeries(series: Series, measure: Measure): Points {
+export function pointsOfSeries(series: Schemas['SeriesView'], measure: Measure): Points {
   const reads = series.read[measure];
-  return [reads.map((_, index) => series.start + index * series.step_seconds), reads, series.write[measure]];
+  return [reads.map((_, index) => series.start + (index + 1) * series.step_seconds), reads, series.write[measure]];
 }
 
 /** Stored points, then those samples that are later. */

@@ -31,8 +31,10 @@ export async function loadTexts(): Promise<void> {
   const name = language();
   if (name === 'de') t = (await import('./de')).de;
   document.documentElement.lang = name;
-  setNumberLocale(name);
-  setTimeLocale(name);
+  // The region of the browser says how dates and numbers look where it is of the same language.
+  const region = navigator.languages.find((each) => each.split('-')[0] === name) ?? name;
+  setNumberLocale(region);
+  setTimeLocale(region);
   NO_ANSWER.text = t.shell.noAnswer;
 }
 

@@ -100,7 +100,7 @@ pub(super) fn steer_move(disk: &str, steer: MoveAction) -> ActionView {
     let command = format!("drystone disk set {disk} move {word}");
     let path = format!("/disks/{}", escaped(disk));
     let action = request(MethodWord::Patch, &path, RightWord::ChangeDisks, label, command);
-    with_body(action, json!({ "steer": word }))
+    with_body(action, json!({ "move": word }))
 }
 
 /// The same of a device that was found.

@@ -86,7 +86,8 @@ export const admin: Texts['admin'] = {
   isDone: 'Erledigt',
   isOpen: 'Offen',
   isWrong: 'Braucht Aufmerksamkeit',
-  proof: 'Jetzt',
+  how: 'Wie und wo',
+  stepsDone: (done, all) => `${done} von ${all} sind getan.`,
   steps: {
     hosts: 'Alle Hosts aufnehmen',
     hostsProof: (n, away) => (away.length === 0 ? `${count(n, 'Host', 'Hosts')}, alle online` : `${count(n, 'Host', 'Hosts')}; nicht online: ${away.join(', ')}`),

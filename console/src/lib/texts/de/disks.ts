@@ -46,6 +46,15 @@ export const disks: Texts['disks'] = {
   detachWhat: 'Sonst wird eine Disk mit Clients abgelehnt.',
   snapshotName: 'Name des Snapshots',
 
+  importImage: 'Abbild importieren',
+  importTitle: 'Ein Disk-Abbild importieren',
+  importWhat: 'Die Befehlszeile liest das Abbild, wo es liegt, und schreibt es auf die Disk, die angelegt wird, wenn es sie nicht gibt.',
+  importFile: 'Abbilddatei',
+  importFileHint: 'Pfad auf der Maschine, die das Abbild hat',
+  importFormat: 'Format',
+  importByName: 'Nach der Endung der Datei',
+  importWhere: 'Führen Sie ihn auf einem Host aus oder auf einer Maschine mit Ihrem Zertifikat und qemu-img.',
+
   newTitle: 'Disk anlegen',
   sizeHint: 'z. B. 100GiB; Einheiten sind Potenzen von 1024',
   badSize: 'Keine Größe. Beispiele: 512M, 10GiB, 1.5T',

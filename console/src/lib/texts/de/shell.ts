@@ -32,7 +32,7 @@ export const shell: Texts['shell'] = {
   live: 'Live',
   polling: 'Alle 5 s aktualisiert',
   liveHint: 'Der Host meldet dieser Seite jede Änderung',
-  pollingHint: 'Dieser Host hat keinen Live-Strom: die Seite fragt alle paar Sekunden nach',
+  pollingHint: 'Die laufende Verbindung zum Host ist unterbrochen: die Seite fragt alle 5 s nach und verbindet sich neu',
   answers: (host) => `Host ${host}`,
   answersHint: 'Der Host, der diese Seite beantwortet',
   theme: 'Darstellung',

@@ -65,4 +65,16 @@ export const words: Texts['words'] = {
   group: { cluster: 'Cluster', network: 'Netzwerk', data: 'Daten', capacity: 'Kapazität', devices: 'Geräte', certificates: 'Zertifikate', unknown: 'Sonstiges' },
   rollback: { copying: 'Kopiert', unfinished: 'Unvollständig', done: 'Fertig', unknown: 'Unbekannt' },
   member: { voter: 'Stimmberechtigt', learner: 'Lernend' },
+  task: {
+    maintenance: 'Wartung',
+    evacuation: 'Räumung',
+    move: 'Änderung des Layouts',
+    rollback: 'Rollback',
+    import: 'Import',
+    resync: 'Resync',
+    rewrite: 'Neuschreiben',
+    estimate: 'Stichprobe',
+    deletion: 'Löschen',
+    unknown: 'Unbekannt',
+  },
 };

@@ -84,7 +84,8 @@ export const admin = {
   isDone: 'Done',
   isOpen: 'Open',
   isWrong: 'Needs attention',
-  proof: 'Now',
+  how: 'How and where',
+  stepsDone: (done: number, all: number) => `${done} of ${all} are done.`,
   steps: {
     hosts: 'Join all hosts',
     hostsProof: (n: number, away: string[]) => (away.length === 0 ? `${count(n, 'host', 'hosts')}, all online` : `${count(n, 'host', 'hosts')}; not online: ${away.join(', ')}`),

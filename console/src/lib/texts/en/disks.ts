@@ -44,6 +44,15 @@ export const disks = {
   detachWhat: 'Otherwise a disk with clients is refused.',
   snapshotName: 'Name of the snapshot',
 
+  importImage: 'Import image',
+  importTitle: 'Import a disk image',
+  importWhat: 'The command line reads the image where it lies and writes it to the disk, which is created if it does not exist.',
+  importFile: 'Image file',
+  importFileHint: 'Path on the machine that has the image',
+  importFormat: 'Format',
+  importByName: 'By the extension of the file',
+  importWhere: 'Run it on a host, or on any machine with your certificate and qemu-img.',
+
   newTitle: 'Create disk',
   sizeHint: 'e.g. 100GiB; units are powers of 1024',
   badSize: 'Not a size. Examples: 512M, 10GiB, 1.5T',

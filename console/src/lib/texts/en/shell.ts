@@ -30,7 +30,7 @@ export const shell = {
   live: 'Live',
   polling: 'Refreshed every 5 s',
   liveHint: 'The host tells this page of every change',
-  pollingHint: 'This host has no live stream: the page asks again every few seconds',
+  pollingHint: 'The live connection to the host is interrupted: the page asks again every 5 s and reconnects',
   answers: (host: string) => `Host ${host}`,
   answersHint: 'The host that answers this page',
   theme: 'Appearance',

@@ -78,9 +78,21 @@ const group: Named<Schemas['HealthGroupWord']> = {
   unknown: 'Other',
 };
 const rollback: Named<Schemas['RollbackWord']> = { copying: 'Copying', unfinished: 'Unfinished', done: 'Done', unknown: 'Unknown' };
+const task: Named<Schemas['TaskWord']> = {
+  maintenance: 'Maintenance',
+  evacuation: 'Evacuation',
+  move: 'Change of layout',
+  rollback: 'Rollback',
+  import: 'Import',
+  resync: 'Resync',
+  rewrite: 'Rewrite',
+  estimate: 'Sampling',
+  deletion: 'Deletion',
+  unknown: 'Unknown',
+};
 const member: Named<Schemas['MemberRole']> = { voter: 'Voter', learner: 'Learner' };
 
 export const words = {
   health, host, disk, compliance, standing, condition, role, encryption, copy, fate, balance, balanceMode, maintenance,
-  follower, change, personRole, caller, right, group, rollback, member,
+  follower, change, personRole, caller, right, group, rollback, member, task,
 };

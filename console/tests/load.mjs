@@ -1,0 +1,187 @@
+// What the pages of a large cluster cost: hosts and disks as many as the options say, real ones, all on this machine.
+//
+//   npm run load -- --program ../target/release/drystone [--hosts 64] [--disks 1000] [--tabs 5] [--browser /usr/bin/chromium]
+//
+// Measures the time until a page is usable over a slow link, how smoothly its table scrolls, and the processor that open tabs cost the
+// host that they ask. Fails where a limit is passed.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { Demo, freePort, sleep, Stage } from './browser/demo.mjs';
+import { option } from './browser/options.mjs';
+import { Visitors } from './browser/visitor.mjs';
+
+const HOSTS = Number(option('hosts', '64'));
+const DISKS = Number(option('disks', '1000'));
+const TABS = Number(option('tabs', '5'));
+/** Round trip of the link that pages are opened over. */
+const LATENCY_MS = 100;
+const SCROLL_SECONDS = 10;
+const CPU_SECONDS = 30;
+const LIMITS = { usableMs: 1_000, frameMs: 1_000, cpuPercent: 0.5 };
+/** Requests at once while disks are created. */
+const AT_ONCE = 8;
+const TICKS_PER_SECOND = 100;
+
+const stage = new Stage(option('program', 'drystone'));
+const demo = new Demo(stage, HOSTS);
+const visitors = new Visitors();
+const passed = [];
+const report = (what, value, unit, limit) => {
+  const isOver = limit !== undefined && value > limit;
+  console.log(`${what}: ${value.toFixed(unit === '%' ? 2 : 0)} ${unit}${limit === undefined ? '' : ` (limit ${limit} ${unit}${isOver ? ': PASSED' : ''})`}`);
+  if (isOver) passed.push(what);
+};
+
+/** Hosts with as little memory as they start with: a demo's usual ones would not fit. A demo takes configurations that are there. */
+async function configure() {
+  for (const name of names()) {
+    const folder = join(demo.folder, name);
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'host.toml'), `name = "${name}"
+data_dir = "d"
+[listen]
+nbd = ["127.0.0.1:${await freePort()}", "unix:nbd.sock"]
+[cluster]
+directory = "unix:${demo.folder}/demo.sock"
+[memory]
+buffers = "128MiB"
+tables = "32MiB"
+[[group]]
+log = "log.img"
+capacity = ["capacity.img"]
+log_size = "128MiB"
+file_size = "64GiB"
+create = "if-blank"
+`);
+  }
+}
+
+function names() {
+  const letter = (index) => String.fromCharCode(97 + (index % 26));
+  return Array.from({ length: HOSTS }, (_, index) => (index < 26 ? letter(index) : letter(Math.floor(index / 26) - 1) + letter(index)));
+}
+
+function create(name) {
+  const body = JSON.stringify({ name, size: 10 * 1024 ** 3 });
+  return new Promise((resolve, reject) => {
+    const sent = request({ socketPath: `${demo.folder}/a/d/api.sock`, path: '/api/v1/disks', method: 'POST', headers: { host: 'localhost', 'content-type': 'application/json' } }, (answer) => {
+      let text = '';
+      answer.on('data', (part) => (text += part));
+      answer.on('end', () => (answer.statusCode < 300 ? resolve() : reject(new Error(`${name}: ${text}`))));
+    });
+    sent.on('error', reject);
+    sent.end(body);
+  });
+}
+
+/** The process of host a. */
+function hostProcess() {
+  const wanted = join(demo.folder, 'a/host.toml');
+  return readdirSync('/proc').find((id) => {
+    if (!/^\d+$/.test(id)) return false;
+    try {
+      return readFileSync(`/proc/${id}/cmdline`, 'utf8').split('\0').includes(wanted);
+    } catch {
+      return false;
+    }
+  });
+}
+
+function cpuSeconds(id) {
+  const fields = readFileSync(`/proc/${id}/stat`, 'utf8').replace(/^.*\) /, '').split(' ');
+  // utime and stime (proc_pid_stat(5)), behind the name of the program.
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
+
+async function cpuPercent(id) {
+  const before = cpuSeconds(id);
+  await sleep(CPU_SECONDS * 1_000);
+  return ((cpuSeconds(id) - before) / CPU_SECONDS) * 100;
+}
+
+async function firstUse(visitor, origin, path, ready) {
+  // A browser that has nothing of the pages yet, with the session of the other one.
+  const fresh = await visitors.come();
+  await fresh.context.addCookies(await visitor.context.cookies());
+  const page = await fresh.openPage();
+  const session = await fresh.context.newCDPSession(page);
+  await session.send('Network.enable');
+  await session.send('Network.emulateNetworkConditions', { offline: false, latency: LATENCY_MS, downloadThroughput: -1, uploadThroughput: -1 });
+  const began = performance.now();
+  await page.goto(origin + path, { waitUntil: 'commit' });
+  await ready(page).waitFor();
+  const took = performance.now() - began;
+  await fresh.context.close();
+  return took;
+}
+
+/** Scrolls a table down and up; the frames that it took. */
+async function scroll(page) {
+  return page.evaluate(async (seconds) => {
+    const table = document.querySelector('main table')?.parentElement;
+    const box = table && table.scrollHeight > table.clientHeight + 1 ? table : document.scrollingElement;
+    const frames = [];
+    const began = performance.now();
+    let last = began;
+    while (last - began < seconds * 1_000) {
+      const now = await new Promise(requestAnimationFrame);
+      frames.push(now - last);
+      last = now;
+      const share = ((now - began) / 1_000) % 2;
+      box.scrollTop = (share < 1 ? share : 2 - share) * (box.scrollHeight - box.clientHeight);
+    }
+    return frames.slice(1);
+  }, SCROLL_SECONDS);
+}
+
+try {
+  await Promise.all([configure(), visitors.start(option('browser', '/usr/bin/chromium'))]);
+  await demo.start();
+  const disks = Array.from({ length: DISKS }, (_, index) => `disk-${String(index).padStart(4, '0')}`);
+  const began = performance.now();
+  const waiting = [...disks];
+  await Promise.all(Array.from({ length: AT_ONCE }, async () => {
+    for (let name = waiting.shift(); name; name = waiting.shift()) await create(name);
+  }));
+  console.log(`${HOSTS} hosts, ${DISKS} disks created in ${((performance.now() - began) / 1_000).toFixed(0)} s`);
+
+  const visitor = await visitors.come();
+  const page = await visitor.logIn(demo.link());
+  const { origin } = new URL(page.url());
+  for (const [path, ready] of [
+    ['/', (page) => page.getByRole('region', { name: 'Hosts', exact: true }).getByRole('link', { name: /^a / })],
+    ['/disks', (page) => page.getByRole('link', { name: 'disk-0000', exact: true })],
+    ['/hosts', (page) => page.getByRole('link', { name: 'a', exact: true })],
+  ]) {
+    report(`${path}: usable over ${LATENCY_MS} ms`, await firstUse(visitor, origin, path, ready), 'ms', LIMITS.usableMs);
+  }
+  for (const [path, first] of [['/disks', 'disk-0000'], ['/hosts', 'a']]) {
+    await page.goto(origin + path);
+    await page.getByRole('link', { name: first, exact: true }).waitFor();
+    await sleep(2_000);
+    const frames = await scroll(page);
+    report(`${path}: longest of ${frames.length} frames in ${SCROLL_SECONDS} s`, Math.max(...frames), 'ms', LIMITS.frameMs);
+    report(`${path}: frames above 100 ms`, frames.filter((frame) => frame > 100).length, 'frames');
+  }
+  await page.close();
+  const id = hostProcess();
+  await sleep(5_000);
+  const idle = await cpuPercent(id);
+  report('host without a tab', idle, '%');
+  for (const path of ['/', '/disks']) {
+    const pages = await Promise.all(Array.from({ length: TABS }, () => visitor.openPage(origin + path)));
+    await sleep(10_000);
+    report(`host for each of ${TABS} tabs at ${path}`, (await cpuPercent(id) - idle) / TABS, '%', LIMITS.cpuPercent);
+    await Promise.all(pages.map((each) => each.close()));
+    await sleep(3_000);
+  }
+  visitors.check();
+} finally {
+  await visitors.end();
+  await stage.end();
+}
+if (passed.length > 0) {
+  console.error(`limits passed: ${passed.join(', ')}`);
+  process.exit(1);
+}
