@@ -12,7 +12,7 @@ export async function enter({ test, demo, visitors }, shared) {
     for (const path of ['/', '/disks', '/hosts/a', '/people']) {
       const page = await stranger.openPage(base + path);
       await heading(page, 'Drystone').waitFor();
-      await page.getByText('With a link').waitFor();
+      await page.getByText('With a link', { exact: true }).waitFor();
       await page.close();
     }
   });
@@ -83,7 +83,7 @@ export async function leave({ test }, shared) {
     admin.expects.add(401);
     await shared.page.goto(base);
     await button(shared.page, 'Sign out').click();
-    await shared.page.getByText('With a link').waitFor();
+    await shared.page.getByText('With a link', { exact: true }).waitFor();
     const out = performance.now();
     await other.getByText('Sign in to continue.').waitFor();
     t.diagnostic(`the other tab asked to sign in after ${((performance.now() - out) / 1000).toFixed(1)} s`);

@@ -189,7 +189,7 @@ export async function security({ test, stage, secured, visitors }) {
     const headers = { ...OWN, cookie: `${kept.name}=${kept.value}` };
     assert.equal((await send(`${api}/me`, { headers })).status, 200);
     await button(view, 'Sign out').click();
-    await view.getByText('With a link').waitFor();
+    await view.getByText('With a link', { exact: true }).waitFor();
     assert.equal((await send(`${api}/me`, { headers })).status, 401);
     assert.equal((await send(`${api}/me`, { headers: { ...OWN, cookie: `${kept.name}=${'0'.repeat(64)}` } })).status, 401);
   });
