@@ -648,8 +648,13 @@ pub enum DeviceOrder {
     Add(AddDevices),
     /// Replace a device.
     Replace(ReplaceDevice),
-    /// Remove a device: its id or path, and whether its group may go.
-    Remove(String, bool),
+    /// Remove a device.
+    Remove {
+        /// Its id or path.
+        device: String,
+        /// Whether its group may go.
+        group: bool,
+    },
 }
 
 /// What was done.

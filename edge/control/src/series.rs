@@ -9,7 +9,7 @@ mod row;
 mod steps;
 mod subject;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::limits::SERIES_SLOT;
 use crate::system::blocking;

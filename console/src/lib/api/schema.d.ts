@@ -1891,8 +1891,13 @@ export interface components {
             /** @description Replace a device. */
             replace: components["schemas"]["ReplaceDevice"];
         } | {
-            /** @description Remove a device: its id or path, and whether its group may go. */
-            remove: Record<string, never>[];
+            /** @description Remove a device. */
+            remove: {
+                /** @description Its id or path. */
+                device: string;
+                /** @description Whether its group may go. */
+                group: boolean;
+            };
         };
         /** @description What was done. */
         DeviceOrderDone: {

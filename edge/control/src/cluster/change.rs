@@ -11,7 +11,7 @@ use crate::directory::shared::{Change, Outcome, unwritten};
 use crate::events::Kind;
 use crate::limits::{BEAT_PERIOD, GROWTH_PATIENCE, GROWTH_WAIT, KEEP_PAUSE, SIZE_POLL, SURPLUS_WAIT};
 use crate::system::{blocking_seed, component_ids};
-use ::cluster::{DiskRecord, DiskState, Limit, Objection};
+use ::cluster::{DiskRecord, DiskState, Level, Limit, Objection};
 use api::name::check_labels;
 use api::types::{AllowedView, ChangeDisk};
 use base::{DiskId, HostId, NodeId};
@@ -96,21 +96,6 @@ impl Cluster {
         found.ok_or_else(|| Failure::new(Code::NotFound, format!("disk {id} is being deleted, or gone")))
     }
 
-    /// Refuses labels that hosts of a former release could not read.
-    ///
-    /// # Errors
-    /// While the records are of a level without them.
-    pub(super) fn expect_labels(&self, disk: &str, has_any: bool) -> Result<(), Failure> {
-        let (level, needed) = (self.view().level.level, ::cluster::Level::LABELS);
-        if !has_any || level >= needed {
-            return Ok(());
-        }
-        let text =
-            format!("disk {disk}: labels need records of {needed}, and those of this cluster are at {level}");
-        Err(Failure::refused(text)
-            .hint("`drystone cluster upgrade` raises it once all hosts run this release"))
-    }
-
     /// Another name, access, or other labels.
     async fn edit(&self, id: DiskId, request: &ChangeDisk) -> Result<(), Failure> {
         let (name, read_only) = (request.name.as_deref(), request.read_only);
@@ -138,7 +123,9 @@ impl Cluster {
             if record == disk.record && labels == disk.labels {
                 return Ok(());
             }
-            self.expect_labels(&record.name, labels != disk.labels)?;
+            if labels != disk.labels {
+                self.expect_level("a label", Level::LABELS)?;
+            }
             let mut next = ClusterDisk { labels, ..disk.with(record) };
             let mut changes = vec![next.change(disk.record.version)?];
             if new_name.is_some() {

@@ -7,7 +7,7 @@ use crate::directory::shared::record::ClusterDisk;
 use crate::directory::shared::{Change, Outcome, unwritten};
 use crate::limits::{DELETION_POLL, DELETION_WAIT};
 use crate::system::{blocking_seed, component_ids, now_seconds, random_bits};
-use ::cluster::{DiskRecord, NewDisk};
+use ::cluster::{DiskRecord, Level, NewDisk};
 use api::types::CreateDisk;
 use base::{ComponentId, DiskId, NodeId};
 use engine::{ClusterCommand, Command, EngineError, Order, OrderFailure};
@@ -34,7 +34,9 @@ impl Cluster {
         origin: Option<Origin>,
     ) -> Result<String, Failure> {
         let Rules { policy, follows } = rules;
-        self.expect_labels(&request.name, !request.labels.is_empty())?;
+        if !request.labels.is_empty() {
+            self.expect_level("a label", Level::LABELS)?;
+        }
         let spaces = self.spaces().await?;
         let mut ids = component_ids(blocking_seed()?);
         let plan = placement::plan(&policy, request.size, &spaces, &mut ids, blocking_seed()?)?;

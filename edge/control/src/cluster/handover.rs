@@ -17,15 +17,7 @@ impl Cluster {
     /// # Errors
     /// When the records are of a level without it, or the directory does not answer.
     pub async fn hand_over(&self, id: DiskId, handover: Option<Handover>) -> Result<bool, Failure> {
-        let level = self.view().level.level;
-        if level < Level::LABELS {
-            let text = format!(
-                "handing a disk over needs records of {}, and those of this cluster are at {level}",
-                Level::LABELS
-            );
-            return Err(Failure::refused(text)
-                .hint("`drystone cluster upgrade` raises it once all hosts run this release"));
-        }
+        self.expect_level("a handover", Level::LABELS)?;
         for _ in 0..ATTEMPTS {
             let known = self.fetch_attached(id).await?;
             let is_needed = handover.is_none_or(|handover| handover.goes_on(&known.claims));

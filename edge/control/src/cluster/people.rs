@@ -21,16 +21,7 @@ impl Cluster {
         name: &Name,
         change: impl Fn(Option<&PersonRecord>) -> Result<(Role, PasswordHash), Failure>,
     ) -> Result<PersonRecord, Failure> {
-        let level = self.view().level.level;
-        if level < Level::PASSWORDS {
-            let needed = Level::PASSWORDS;
-            let text = format!(
-                "passwords of people need records of {needed}, and those of this cluster are at {level}"
-            );
-            return Err(Failure::refused(text).hint(
-                "`drystone cluster upgrade` raises it once all hosts run this release; until then a link logs in (`drystone console`)",
-            ));
-        }
+        self.expect_level("a password of a person", Level::PASSWORDS)?;
         for _ in 0..ATTEMPTS {
             let found = self.directory().get(&PersonRecord::key(name)).await?;
             let former = found.as_ref().map(PersonRecord::read).transpose();

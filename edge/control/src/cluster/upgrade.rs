@@ -6,7 +6,7 @@ use super::Cluster;
 use crate::directory::shared::record::{ClusterHost, Program};
 use crate::directory::shared::{Change, Outcome, unwritten};
 use crate::events::Kind;
-use ::cluster::{Level, Levels, Raise, RecordLevels};
+use ::cluster::{Level, Levels, Raise, RecordLevels, TooEarly};
 use api::types::{HostVersionsView, VersionsView};
 use base::HostId;
 use failure::{Code, Failure};
@@ -46,6 +46,19 @@ impl Cluster {
             Some(format!("host {name} last ran drystone {release}, which understands {levels}"))
         };
         hosts.iter().filter_map(text).collect()
+    }
+
+    /// Refuses what hosts of a former release could not read: `what` as in "a label".
+    ///
+    /// # Errors
+    /// While the records are of a lower level than it needs.
+    pub(super) fn expect_level(&self, what: &'static str, needs: Level) -> Result<(), Failure> {
+        let level = self.view().level.level;
+        if level >= needs {
+            return Ok(());
+        }
+        Err(Failure::refused(TooEarly { rule: what, needs, level }.to_string())
+            .hint("`drystone cluster upgrade` raises it once all hosts run this release"))
     }
 
     /// Raises the level of the records to the next, if all hosts understand it; nothing where none understands a later one.

@@ -154,3 +154,32 @@ pub(crate) fn sample_actions() -> Vec<ActionView> {
     ]);
     actions
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::types::{ChangeDisk, ChangeSettings, EvacuateDevice, KeepDevice, RollBack};
+    use serde::de::DeserializeOwned;
+
+    /// Whether a handler that takes this type takes the body.
+    fn is_taken<T: DeserializeOwned>(body: &Value) -> bool {
+        serde_json::from_value::<T>(body.clone()).is_ok()
+    }
+
+    #[test]
+    fn the_bodies_of_requests_are_those_that_handlers_take() {
+        for action in sample_actions() {
+            let Some(body) = &action.body else { continue };
+            let path = action.path.trim_start_matches("/api/v1");
+            let is_right = match path.split('/').collect::<Vec<_>>()[..] {
+                ["", "disks", _] => is_taken::<ChangeDisk>(body),
+                ["", "disks", _, "snapshots", _, "rollback"] => is_taken::<RollBack>(body),
+                ["", "cluster", "settings"] => is_taken::<ChangeSettings>(body),
+                ["", "devices", "evacuate"] => is_taken::<EvacuateDevice>(body),
+                ["", "devices", "keep"] => is_taken::<KeepDevice>(body),
+                _ => panic!("nobody knows the body of {action:?}"),
+            };
+            assert!(is_right, "{action:?}");
+        }
+    }
+}

@@ -56,7 +56,7 @@ impl Control {
         let Some(host) = self.other_host(named.as_deref())? else {
             return Ok(RemovedDevice { advice: self.remove_device(id, group).await? });
         };
-        match self.order_devices(&host, DeviceOrder::Remove(id.to_owned(), group)).await? {
+        match self.order_devices(&host, DeviceOrder::Remove { device: id.to_owned(), group }).await? {
             DeviceOrderDone::Removed(removed) => Ok(removed),
             _ => Err(odd(&host)),
         }
@@ -74,8 +74,8 @@ impl Control {
                 DeviceOrder::Replace(request) => {
                     DeviceOrderDone::Replaced(self.replace_device(request).await?)
                 }
-                DeviceOrder::Remove(id, group) => {
-                    let advice = self.remove_device(&id, group).await?;
+                DeviceOrder::Remove { device, group } => {
+                    let advice = self.remove_device(&device, group).await?;
                     DeviceOrderDone::Removed(RemovedDevice { advice })
                 }
             })

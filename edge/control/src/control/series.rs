@@ -203,12 +203,14 @@ fn view(of: &str, range: Range, hosts: &[Steps], is_device: bool, silent: Vec<St
                 seen.iter().map(|(seconds, found)| found.map_or(0.0, |found| of(found) as f64 / seconds));
             (!seen.is_empty()).then(|| rates.sum::<f64>())
         };
-        read.add(
+        add_step(
+            &mut read,
             &sum.read,
             rate(&|one| one.read.count()),
             rate(&|one| one.read.bytes).filter(|_| !is_device),
         );
-        write.add(
+        add_step(
+            &mut write,
             &sum.write,
             rate(&|one| one.write.count()),
             rate(&|one| one.write.bytes).filter(|_| !is_device),
@@ -229,18 +231,12 @@ fn view(of: &str, range: Range, hosts: &[Steps], is_device: bool, silent: Vec<St
 }
 
 /// One step more.
-trait Add {
-    fn add(&mut self, sum: &Direction, iops: Option<f64>, bytes_per_second: Option<f64>);
-}
-
-impl Add for SeriesRates {
-    fn add(&mut self, sum: &Direction, iops: Option<f64>, bytes_per_second: Option<f64>) {
-        self.iops.push(iops);
-        self.bytes_per_second.push(bytes_per_second);
-        self.latency_us_mean.push(micros(sum.mean()));
-        self.latency_us_p50.push(micros(sum.percentile(0.5)));
-        self.latency_us_p99.push(micros(sum.percentile(0.99)));
-    }
+fn add_step(to: &mut SeriesRates, sum: &Direction, iops: Option<f64>, bytes_per_second: Option<f64>) {
+    to.iops.push(iops);
+    to.bytes_per_second.push(bytes_per_second);
+    to.latency_us_mean.push(micros(sum.mean()));
+    to.latency_us_p50.push(micros(sum.percentile(0.5)));
+    to.latency_us_p99.push(micros(sum.percentile(0.99)));
 }
 
 /// The counts of those octaves in which anything lies. The lowest limit has all that is faster, the highest all that is slower.
@@ -278,8 +274,7 @@ fn heat(steps: &[Interval]) -> HeatView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::Instant;
-    use iostats::{Operation, Recorder};
+    use crate::series::tests::writes;
     use std::collections::BTreeMap;
 
     fn query(seconds: u64, points: usize, until: Option<u64>) -> SeriesQuery {
@@ -306,15 +301,6 @@ mod tests {
         for (seconds, points) in [(0, 1), (1, 0), (90 * 86_400 + 1, 1), (1, 1001)] {
             range_of(&query(seconds, points, None), now).expect_err("it makes no sense");
         }
-    }
-
-    fn writes(count: u64, micros: u64) -> Interval {
-        let mut recorder = Recorder::new();
-        for _ in 0..count {
-            let arrival = recorder.arrive(Instant(0), Operation::Write, 0, 8);
-            recorder.complete(Instant(micros * 1000), arrival, true);
-        }
-        Interval::of(&recorder.statistics())
     }
 
     #[test]

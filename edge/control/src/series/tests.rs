@@ -11,7 +11,8 @@ const WEB: Subject = Subject::Disk(DiskId(7));
 /// A slot's beginning.
 const START: u64 = 20_000 * 86_400;
 
-fn writes(count: u64, micros: u64) -> Interval {
+/// What a disk did that was written to so often, each time so long.
+pub(crate) fn writes(count: u64, micros: u64) -> Interval {
     let mut recorder = Recorder::new();
     for _ in 0..count {
         let arrival = recorder.arrive(Instant(0), Operation::Write, 0, 8);
