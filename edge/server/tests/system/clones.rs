@@ -145,6 +145,7 @@ fn clones_in_a_cluster_go_on_when_hosts_are_lost() {
     }
     let inherited = ["read -P 1 0 32M", "read -P 0 32M 31M", "read -P 2 63M 1M"];
     for host in ["a", "b", "c", "d"] {
+        drop(cluster.attach_soon(host, "two"));
         qemu_io(&cluster.uri(host, "two"), &inherited);
     }
     // A host that has a copy of what was cloned goes away while a clone is written.
@@ -155,6 +156,7 @@ fn clones_in_a_cluster_go_on_when_hosts_are_lost() {
     cluster.order("start", &hosts[1]);
     assert_verified(load);
     for host in ["a", "b", "c", "d"] {
+        drop(cluster.attach_soon(host, "two"));
         qemu_io(&cluster.uri(host, "two"), &inherited);
     }
 }

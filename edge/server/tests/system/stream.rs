@@ -82,16 +82,17 @@ fn a_stream_tells_what_changes_and_what_guests_do_at_every_host() {
         }
         client
     });
-    // The guest is at host b, and host a tells.
+    // The guest is at host b, and host a tells; a host that a busy machine held up for a second is silent for it.
     let (figures, _) = stream.until("what the guest does", |name, data| {
-        name == "figures" && data["of"]["disk/web"]["write"]["iops"].as_f64().is_some_and(|iops| iops > 1.0)
+        let iops = data["of"]["disk/web"]["write"]["iops"].as_f64();
+        name == "figures" && data["silent"] == json!([]) && iops.is_some_and(|iops| iops > 1.0)
     });
     let of = |key: &str| figures["of"][key].clone();
     assert!(of("disk/none").is_null(), "{figures}");
     assert_eq!(of("host/b"), of("disk/web"), "{figures}");
     assert_eq!(of("cluster"), of("disk/web"), "{figures}");
     assert_eq!(of("host/c")["write"]["iops"], json!(0.0), "{figures}");
-    assert_eq!((&of("disk/web")["client_count"], &figures["silent"]), (&json!(1), &json!([])), "{figures}");
+    assert_eq!(of("disk/web")["client_count"], 1, "{figures}");
     assert!(of("disk/web")["write"]["latency_us_p99"].as_f64().is_some_and(|p99| p99 > 1.0), "{figures}");
     let client = writing.join().expect("it ends");
     // A host that dies.
@@ -106,7 +107,10 @@ fn a_stream_tells_what_changes_and_what_guests_do_at_every_host() {
     cluster.json("b", &["policy", "create", "gold", "failures_to_tolerate=1"]);
     let (all, _) = narrow.until("the first change", |name, _| name != "all");
     assert_eq!(all, json!({"topic": "policies", "key": "gold"}));
-    let began = Instant::now();
-    cluster.order("stop", "a");
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    std::thread::scope(|scope| {
+        let began = Instant::now();
+        scope.spawn(|| cluster.order("stop", "a"));
+        while narrow.events.recv_timeout(Duration::from_secs(SECONDS)).is_ok() {}
+        assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    });
 }
