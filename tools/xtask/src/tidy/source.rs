@@ -21,6 +21,7 @@ pub fn check(path: &Path, text: &str) -> Vec<Breach> {
         breaches.push(Breach::new(path, 1, message));
     }
     breaches.extend(open_ends(path, text));
+    breaches.extend(programs_in_comments(path, text));
     let file = match syn::parse_file(text) {
         Ok(file) => file,
         Err(error) => {
@@ -63,6 +64,18 @@ fn open_ends(path: &Path, text: &str) -> Vec<Breach> {
         (!names_issue).then(|| Breach::new(path, index + 1, message))
     };
     text.lines().enumerate().filter_map(open).collect()
+}
+
+/// Comments with Rust in them, which the tests would have to look for in each crate. Each second fence closes the one before.
+fn programs_in_comments(path: &Path, text: &str) -> Vec<Breach> {
+    let fence = |(index, line): (usize, &str)| {
+        let comment = line.trim_start();
+        let text = comment.strip_prefix("///").or_else(|| comment.strip_prefix("//!"))?;
+        Some((index + 1, text.trim_start().strip_prefix("```")?.to_owned()))
+    };
+    let opened = text.lines().enumerate().filter_map(fence).step_by(2);
+    let message = "a program in a comment is not compiled: make it a test, or say ```text";
+    opened.filter(|(_, kind)| kind != "text").map(|(line, _)| Breach::new(path, line, message)).collect()
 }
 
 struct Visitor<'a> {

@@ -54,6 +54,14 @@ fn core_does_no_io_and_has_no_clock_threads_or_async() {
 }
 
 #[test]
+fn comments_have_no_programs_in_them() {
+    for fence in ["```", "```rust", "``` no_run"] {
+        refused(EDGE, &format!("/// So:\n/// {fence}\n/// f();\n/// ```\nfn f() {{}}"), "make it a test");
+    }
+    accepted(EDGE, "/// So:\n/// ```text\n/// a line\n/// ```\nfn f() {}");
+}
+
+#[test]
 fn core_may_use_durations_its_own_instant_and_ordered_maps() {
     accepted(
         CORE,
