@@ -53,9 +53,9 @@ pub use health::{FindingView, GroupHealthView, HealthView, MakeSilence, NamedSil
 pub use import::{BeginImport, DeleteDisk, EndImport, ImportView};
 pub use me::{LogIn, LogInChoices, MeView, MySession, SessionLink};
 pub use members::{
-    AddPerson, AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, ChangePerson,
-    ConfirmAuthority, EtcdChoice, FoundCluster, FoundedView, HostCertificateView, JoinAnswer, JoinRequest,
-    JoinedView, JoiningHost, MakeToken, PersonView, TokenPerson, TokenView,
+    AddPerson, AuthorityView, CertificateAnswer, CertificateRequest, CertificatesView, ChangeOwnPassword,
+    ChangePerson, ConfirmAuthority, EtcdChoice, FoundCluster, FoundedView, HostCertificateView, JoinAnswer,
+    JoinRequest, JoinedView, JoiningHost, MakeToken, PersonView, TokenPerson, TokenView,
 };
 pub use moves::{MoveView, OwnerMoveView};
 pub use policies::{

@@ -899,6 +899,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/me/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set another password of one's own, on a page of somebody who logged in with one. The answer sets the cookie of a new session; all
+         *     others of that person end. Tries with a wrong former password are slowed as log-ins are: 429, with `Retry-After` in seconds.
+         */
+        put: operations["change_own_password"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/people": {
         parameters: {
             query?: never;
@@ -1538,6 +1558,13 @@ export interface components {
              */
             size?: number | null;
         };
+        /** @description Another password of one's own. */
+        ChangeOwnPassword: {
+            /** @description The password up to now. */
+            former: string;
+            /** @description The one from now on. */
+            password: string;
+        };
         /** @description What is to be another of a person with a password. All their sessions end. */
         ChangePerson: {
             /** @description The password; left out: as before. */
@@ -2043,7 +2070,7 @@ export interface components {
             line?: string | null;
             /**
              * Format: double
-             * @description When that will be done at the pace of now, if something is copied.
+             * @description When that will be done at the pace of now, if something is copied and all that is left is known.
              */
             seconds_left?: number | null;
         };
@@ -6397,6 +6424,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["MeView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
+                };
+            };
+        };
+    };
+    change_own_password: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeOwnPassword"];
+            };
+        };
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Failure"];
                 };
             };
             default: {

@@ -196,6 +196,22 @@ impl std::fmt::Debug for ChangePerson {
     }
 }
 
+/// Another password of one's own.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeOwnPassword {
+    /// The password up to now.
+    pub former: String,
+    /// The one from now on.
+    pub password: String,
+}
+
+impl std::fmt::Debug for ChangeOwnPassword {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ChangeOwnPassword(…)")
+    }
+}
+
 /// An authority is dropped although people are locked out by that.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]

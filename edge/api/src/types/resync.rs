@@ -24,7 +24,7 @@ pub struct DiskResyncView {
     pub line: Option<String>,
     /// Bytes still to be copied, as far as that is known.
     pub left_bytes: u64,
-    /// When that will be done at the pace of now, if something is copied.
+    /// When that will be done at the pace of now, if something is copied and all that is left is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds_left: Option<f64>,
     /// The components.

@@ -39,11 +39,12 @@ impl Cluster {
             }
             let pace = pace_of(*id, disk, locals);
             let left_bytes = found.iter().filter_map(|one| one.left_bytes).sum();
+            let is_counted = found.iter().all(|one| one.left_bytes.is_some());
             Some(DiskResyncView {
                 disk: disk.name.clone(),
                 line: explain_disk(facts, disk, &known, pace),
                 left_bytes,
-                seconds_left: pace.map(|pace| left_bytes as f64 / pace as f64),
+                seconds_left: pace.filter(|_| is_counted).map(|pace| left_bytes as f64 / pace as f64),
                 components: found.iter().map(|one| component(disk, one)).collect(),
             })
         };

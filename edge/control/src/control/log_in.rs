@@ -1,12 +1,13 @@
 //! Logging in to the console: with the code of a link, with a name and a password, or at an issuer of OpenID Connect.
 
-use super::Control;
+use super::{Control, people};
+use crate::directory::shared::record::PersonRecord;
 use crate::events::Kind;
 use crate::http::caller::{Caller, LoggedIn, Page, Proof};
 use crate::issuer::{Back, Issuer, NotLoggedIn, Sent};
 use crate::log_ins::{Outcome, Refused};
 use crate::sessions::{BegunBy, Session};
-use api::types::{LogIn, LogInChoices};
+use api::types::{ChangeOwnPassword, LogIn, LogInChoices};
 use failure::{Code, Failure};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -66,8 +67,14 @@ impl Control {
         password: String,
         from: IpAddr,
     ) -> Result<Begun, Refused> {
-        let now = Instant::now();
-        let begun = self.begin_log_in(BegunBy::Password, Some(name), from, now)?;
+        let record = self.prove(name, password, from).await?;
+        let proof = Proof::Password { changed_ns: record.changed_ns };
+        self.begin_session(BegunBy::Password, (record.name.clone(), record.role), proof, from)
+    }
+
+    /// The record of a person, if the password is theirs.
+    async fn prove(&self, name: &str, password: String, from: IpAddr) -> Result<Arc<PersonRecord>, Refused> {
+        let begun = self.begin_log_in(BegunBy::Password, Some(name), from, Instant::now())?;
         let record = self.cluster.view().person(name).cloned();
         let hash = record.as_ref().map(|record| record.password.clone());
         let is_right = match self.log_ins.compare(hash, password).await {
@@ -85,8 +92,43 @@ impl Control {
                 .into());
         };
         self.log_ins.was_right(begun);
+        Ok(record)
+    }
+
+    /// Sets another password of whoever asks. The session that is asked with goes on as a new one; all others of that person end, on all
+    /// hosts.
+    ///
+    /// # Errors
+    /// When it is asked without a session that began with a password, when the former password is wrong or was tried too often, when the
+    /// new one makes no sense, or the directory does not answer.
+    pub async fn change_own_password(
+        &self,
+        request: ChangeOwnPassword,
+        page: &Page,
+    ) -> Result<Begun, Refused> {
+        let holder = page.session.as_ref().map(|session| &session.holder);
+        let Some(Caller::Person(who @ LoggedIn { proof: Proof::Password { .. }, .. })) = holder else {
+            return Err(Failure::refused("this session did not begin with a password")
+                .hint("an admin can set one: `drystone person password NAME`")
+                .into());
+        };
+        let password = people::password_of(request.password)?;
+        let former = self.prove(who.name(), request.former, page.from).await?;
+        let hash = self.log_ins.hash(password).await?;
+        let record = self
+            .cluster
+            .change_person(&former.name, |found| match found {
+                Some(found) if found.changed_ns == former.changed_ns => Ok((found.role, hash.clone())),
+                _ => Err(Failure::new(
+                    Code::Conflict,
+                    "somebody else changed the password or the role just now",
+                )
+                .hint("log in again")),
+            })
+            .await?;
+        self.tell_changed(&record.name, &format!("{} has another password", record.name));
         let proof = Proof::Password { changed_ns: record.changed_ns };
-        self.begin_session(BegunBy::Password, (record.name.clone(), record.role), proof, from)
+        self.begin_session(BegunBy::Password, (record.name.clone(), record.role), proof, page.from)
     }
 
     /// Sends a browser to the issuer to log in there.

@@ -83,12 +83,13 @@ impl Control {
             (true, None) => format!("{name} has another password"),
             (false, _) => format!("{name} has the role {}", record.role),
         };
-        self.events.other(
-            Kind::PersonChanged,
-            subject(&name),
-            format!("{what}; sessions of before have ended"),
-        );
+        self.tell_changed(&name, &what);
         Ok(with_password(&record))
+    }
+
+    pub(super) fn tell_changed(&self, name: &Name, what: &str) {
+        let text = format!("{what}; sessions of before have ended");
+        self.events.other(Kind::PersonChanged, subject(name), text);
     }
 
     /// Removes a person: certificates, password and sessions.
@@ -129,7 +130,7 @@ fn role_of(text: &str) -> Result<Role, Failure> {
     text.parse().map_err(|error: trust::RoleError| Failure::usage(error.to_string()))
 }
 
-fn password_of(text: String) -> Result<Password, Failure> {
+pub(super) fn password_of(text: String) -> Result<Password, Failure> {
     Password::new(text).map_err(|error| {
         Failure::usage(error.to_string())
             .hint("a sentence is long enough, and easier to remember than a riddle")

@@ -1,12 +1,13 @@
 //! Who asks, and whether they may. What each route needs stands in the table of `routes`; the rights of roles and hosts are
 //! `trust`'s.
 
-use super::caller::{Caller, LoggedIn};
+use super::caller::{Caller, LoggedIn, Page};
 use super::rights::{Need, Rights};
 use crate::asked::{WHO, asked_by};
 use crate::control::Control;
 use crate::events::Kind;
 use crate::limits::SESSION_IDLE_MAX;
+use crate::sessions::Session;
 use crate::words::{log_in_word, right_word, role_word};
 use api::types::{CallerWord, MeView, MySession};
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
@@ -98,7 +99,28 @@ pub fn who_asks(control: &Control, caller: &Caller) -> MeView {
 }
 
 /// What programs are told that want a session, or to end one.
-pub const NOT_A_BROWSER: &str = "a program may not log in or out: browsers do, at the address of the console";
+pub const NOT_A_BROWSER: &str =
+    "a program may not log in or out, or change a password of its own: browsers do, at the console's address";
+
+/// The session of a page, if it goes on.
+fn session_of<'a>(control: &Control, page: &'a Page) -> Result<&'a Session<Caller>, Failure> {
+    let without = |why: String| {
+        Failure::new(Code::Unauthenticated, why)
+            .hint("log in, or open the link that `drystone console` prints")
+    };
+    let session = page.session.as_deref();
+    let session = session.ok_or_else(|| without("there is no session, or it has ended".to_owned()))?;
+    match &session.holder {
+        Caller::Known { identity, issued_ns, .. } if control.is_revoked(identity, *issued_ns) => {
+            Err(without(format!("the certificate of {identity} is revoked, and the session with it")))
+        }
+        Caller::Person(who) => match control.why_logged_out(who) {
+            Some(why) => Err(without(format!("{why}: the session has ended"))),
+            None => Ok(session),
+        },
+        Caller::Known { .. } | Caller::Local | Caller::Nobody | Caller::Page(_) => Ok(session),
+    }
+}
 
 /// Whether somebody may have what a request needs.
 ///
@@ -108,28 +130,13 @@ pub fn check(control: &Control, caller: &Caller, need: Need) -> Result<(), Failu
     let denied = |text: String| Failure::new(Code::Denied, text);
     match (caller, need) {
         (Caller::Page(_), Need::Login) => Ok(()),
-        (_, Need::Login) => Err(denied(NOT_A_BROWSER.to_owned()).hint("`drystone console` prints a link")),
+        (Caller::Page(page), Need::Session) => session_of(control, page).map(|_| ()),
+        (Caller::Page(page), Need::Right(_)) => check(control, &session_of(control, page)?.holder, need),
+        (_, Need::Login | Need::Session) => {
+            Err(denied(NOT_A_BROWSER.to_owned()).hint("`drystone console` prints a link"))
+        }
         (Caller::Page(_), Need::Token) => {
             Err(denied("a join token is redeemed at the address of the API".to_owned()))
-        }
-        (Caller::Page(page), Need::Right(_)) => {
-            let without = |why: String| {
-                Failure::new(Code::Unauthenticated, why)
-                    .hint("log in, or open the link that `drystone console` prints")
-            };
-            let Some(session) = &page.session else {
-                return Err(without("there is no session, or it has ended".to_owned()));
-            };
-            match &session.holder {
-                Caller::Known { identity, issued_ns, .. } if control.is_revoked(identity, *issued_ns) => {
-                    Err(without(format!("the certificate of {identity} is revoked, and the session with it")))
-                }
-                Caller::Person(who) => match control.why_logged_out(who) {
-                    Some(why) => Err(without(format!("{why}: the session has ended"))),
-                    None => check(control, &session.holder, need),
-                },
-                holder => check(control, holder, need),
-            }
         }
         (Caller::Local, _) | (_, Need::Token) => Ok(()),
         (Caller::Nobody, Need::Right(_)) => Err(denied(

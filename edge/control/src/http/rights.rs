@@ -11,6 +11,8 @@ pub enum Need {
     Token,
     /// A code of a link or a password, which the request carries itself: for browsers alone.
     Login,
+    /// A session of the console, whatever its right: for browsers alone.
+    Session,
     /// A right.
     Right(Action),
 }

@@ -127,7 +127,7 @@ fn people() -> Vec<Route> {
         documented("POST /api/v1/session", Need::Login, routes!(sessions::log_in)),
         documented("GET /api/v1/session/oidc", Need::Login, routes!(oidc::begin)),
         documented("GET /api/v1/session/oidc/callback", Need::Login, routes!(oidc::end)),
-        right("DELETE /api/v1/session", See, routes!(sessions::log_out)),
+        documented("DELETE /api/v1/session", Need::Session, routes!(sessions::log_out)),
         right("POST /api/v1/tokens", GiveCertificates, routes!(handlers::make_token)),
         documented("POST /api/v1/join", Need::Token, routes!(handlers::join)),
         right("GET /api/v1/people", See, routes!(handlers::people)),
@@ -196,6 +196,7 @@ fn general() -> Vec<Route> {
         right("POST /api/v1/devices/evacuate", ChangeCluster, routes!(handlers::evacuate_device)),
         right("POST /api/v1/devices/keep", ChangeCluster, routes!(handlers::keep_device)),
         right("GET /api/v1/me", See, routes!(handlers::me)),
+        documented("PUT /api/v1/me/password", Need::Session, routes!(sessions::change_own_password)),
         right("GET /api/v1/stream", See, routes!(stream::stream)),
         right("GET /api/v1/stream/host", See, routes!(stream::stream_host)),
         right("POST /api/v1/policies/explain", See, routes!(handlers::explain_policy)),
@@ -264,14 +265,14 @@ mod tests {
     fn who_only_sees_changes_nothing() {
         for Route { method, path, need, .. } in table() {
             // What is asked for with a body, and changes nothing.
-            let changes_nothing =
-                ["/api/v1/what-if", "/api/v1/policies/explain", "/api/v1/sessions", "/api/v1/session"];
+            let changes_nothing = ["/api/v1/what-if", "/api/v1/policies/explain", "/api/v1/sessions"];
             let is_read = method == "GET" || changes_nothing.contains(&path);
             assert!(is_read || need != Need::Right(See), "{method} {path}");
             let is_for_all = [Need::Right(See), Need::Right(Operate), Need::Login].contains(&need);
             assert!(!is_read || is_for_all, "{method} {path}");
         }
-        let open = table().into_iter().filter(|route| !matches!(route.need, Need::Right(_)));
+        let is_open = |need| !matches!(need, Need::Right(_) | Need::Session);
+        let open = table().into_iter().filter(|route| is_open(route.need));
         assert_eq!(
             open.map(|route| (route.need, route.path)).collect::<Vec<_>>(),
             [

@@ -6,7 +6,7 @@ use super::console::cookie_name;
 use super::input::Input;
 use crate::control::Control;
 use crate::log_ins::Refused;
-use api::types::{LogIn, LogInChoices, MeView, SessionLink};
+use api::types::{ChangeOwnPassword, LogIn, LogInChoices, MeView, SessionLink};
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -46,6 +46,22 @@ pub async fn log_in(
     let cookie = session_cookie(&control, &page, &token)?;
     let me = who_asks(&control, &Caller::Page(Page { session: Some(session), ..page }));
     Ok(([(header::SET_COOKIE, cookie)], Json(me)).into_response())
+}
+
+/// Set another password of one's own, on a page of somebody who logged in with one. The answer sets the cookie of a new session; all
+/// others of that person end. Tries with a wrong former password are slowed as log-ins are: 429, with `Retry-After` in seconds.
+#[utoipa::path(put, path = "/api/v1/me/password", request_body = ChangeOwnPassword, responses((status = 204), (status = 429, body = Failure), (status = "default", body = Failure)))]
+pub async fn change_own_password(
+    State(control): Shared,
+    Extension(caller): Extension<Caller>,
+    Input(request): Input<ChangeOwnPassword>,
+) -> Result<Response, Refused> {
+    let Caller::Page(page) = caller else {
+        return Err(Failure::new(Code::Denied, NOT_A_BROWSER).into());
+    };
+    let (token, _) = control.change_own_password(request, &page).await?;
+    let cookie = session_cookie(&control, &page, &token)?;
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
 }
 
 /// The cookie of a session that has begun; the one that the browser had ends.

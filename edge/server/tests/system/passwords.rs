@@ -105,6 +105,60 @@ fn people_with_passwords_are_known_to_every_host_and_their_sessions_end_on_every
 }
 
 #[test]
+fn people_set_another_password_of_their_own_and_their_other_sessions_end() {
+    const OTHER: &str = "another horse battery";
+    let site = Site::new(&Shape::One { size_mib: 128 });
+    let server = site.start();
+    expect(
+        &site.cli_with(PASSWORD, &["person", "add", "ann", "--role", "viewer", "--password-stdin"]),
+        0,
+        "as viewer",
+    );
+    let console = console_of(&site);
+    let enter = |password: &str| log_in(&console, &body("ann", password));
+    let me = |cookie: &str| get(&format!("{console}/api/v1/me"), &[OWN_PAGE, cookie]);
+    let change = |headers: &[&str], former: &str, password: &str| {
+        let body = json!({ "former": former, "password": password }).to_string();
+        ask("PUT", &format!("{console}/api/v1/me/password"), headers, Some(&body))
+    };
+    let (own, elsewhere) = (enter(PASSWORD).cookie(), enter(PASSWORD).cookie());
+    let headers = [OWN_PAGE, JSON, &own];
+    // Nobody without the session, without its page, or without the former password.
+    assert_eq!(change(&[OWN_PAGE, JSON], PASSWORD, OTHER).status, 401);
+    assert_eq!(change(&["sec-fetch-site: cross-site", JSON, &own], PASSWORD, OTHER).status, 403);
+    let wrong = change(&headers, "not her password", OTHER);
+    assert!(wrong.status == 403 && wrong.body.contains("password is wrong"), "{}", wrong.body);
+    let short = change(&headers, PASSWORD, "elevenchars");
+    assert!(short.status == 400 && short.body.contains("12"), "{}", short.body);
+    assert_eq!((me(&own).status, me(&elsewhere).status), (200, 200));
+    // She stays; what is open elsewhere ends.
+    let changed = change(&headers, PASSWORD, OTHER);
+    assert_eq!((changed.status, changed.body.as_str()), (204, ""), "{}", changed.headers);
+    assert_eq!(me(&changed.cookie()).json()["session"]["begun_by"], "password");
+    assert_eq!((me(&own).status, me(&elsewhere).status), (401, 401));
+    assert_eq!((enter(PASSWORD).status, enter(OTHER).status), (403, 200));
+    let events = site.ask(&["events", "--kind", "person.changed"]);
+    assert!(events.contains("viewer ann (console)"), "{events}");
+    // Tries with a wrong one are slowed as log-ins are.
+    let headers = [OWN_PAGE, JSON, &changed.cookie()];
+    let slowed = wait_for("a try is slowed", SECONDS, || {
+        Some(change(&headers, "not her password", PASSWORD)).filter(|answer| answer.status == 429)
+    });
+    assert!(seconds_of(&slowed) > 0);
+    // Whoever came with a link has none to change.
+    let (address, code) = opened(&site.json(&["console"]));
+    let link = try_from("127.0.0.2", &address, &code).cookie();
+    let refused = change(&[OWN_PAGE, JSON, &link], OTHER, PASSWORD);
+    assert!(
+        refused.status == 422 && refused.body.contains("did not begin with a password"),
+        "{}",
+        refused.body
+    );
+    assert!(!server.messages().contains("horse"), "a password is in the log");
+    server.stop();
+}
+
+#[test]
 fn a_person_needs_a_name_a_role_and_a_password_that_is_long_enough() {
     let site = Site::new(&Shape::One { size_mib: 128 });
     let server = site.start();

@@ -242,6 +242,8 @@ fn pages_may_what_their_people_may(three: &Three, askers: &[Asker], table: &[Lin
                     // To log in anew is for everybody; who logs out is out, and the rest could not be asked.
                     "POST /session" | "GET /session" => true,
                     "GET /session/oidc" | "GET /session/oidc/callback" => true,
+                    // It is one's own, whatever one may.
+                    "PUT /me/password" => true,
                     "DELETE /session" => continue,
                     "POST /sessions" | "POST /join" => false,
                     _ => line.may[column],
