@@ -49,6 +49,7 @@ export const silencesQuery = () => ({
 export interface DiskFilter {
   name?: string | undefined;
   policy?: string | undefined;
+  label?: string | undefined;
   trouble?: boolean | undefined;
 }
 
