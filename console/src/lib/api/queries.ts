@@ -199,6 +199,13 @@ export const peopleQuery = () => ({
   refetchInterval: often,
 });
 
+/** How people may log in, besides with a link. */
+export const logInChoicesQuery = () => ({
+  queryKey: ['people', 'list', 'choices'],
+  queryFn: () => take(api.GET('/api/v1/session')),
+  refetchInterval: seldom,
+});
+
 export const certificatesQuery = () => ({
   queryKey: ['people', 'list', 'certificates'],
   queryFn: () => take(api.GET('/api/v1/certificates')),
