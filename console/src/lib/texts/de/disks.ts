@@ -33,7 +33,7 @@ export const disks: Texts['disks'] = {
   filterLabel: 'Label',
   filterLabelHint: 'Ein Schlüssel, oder ein Schlüssel mit seinem Wert. Mehrere, durch Kommas getrennt, müssen Disks alle haben.',
   labelExample: 'team=db',
-  withLabel: (label) => `Alle Disks mit ${label} zeigen`,
+  withLabel: (label, filter) => `${label}: alle Disks mit ${filter} zeigen`,
   key: 'Schlüssel',
   value: 'Wert',
   labelKey: (n) => `Schlüssel von Label ${n}`,

@@ -31,7 +31,7 @@ export const disks = {
   filterLabel: 'Label',
   filterLabelHint: 'A key, or a key with its value. With several, separated by commas, disks must have all of them.',
   labelExample: 'team=db',
-  withLabel: (label: string) => `Show all disks with ${label}`,
+  withLabel: (label: string, filter: string) => `${label}: show all disks with ${filter}`,
   key: 'Key',
   value: 'Value',
   labelKey: (n: number) => `Key of label ${n}`,
