@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { Schemas } from '../src/lib/api/client';
 import { ApiFailure } from '../src/lib/api/failure';
 import { libvirtText, parseTarget, qemuText } from '../src/lib/disk/attach';
+import { labelArguments, labelChange, labelFilter, labelProblem, labelRows, labelsOf, readLabels, writeLabels } from '../src/lib/disk/labels';
 import { layoutTree } from '../src/lib/disk/tree';
 import { rulesText } from '../src/lib/policy/rules';
 
@@ -27,6 +28,25 @@ test('commas and quotes of names do not end an option', () => {
   const target = { kind: 'unix', place: '/run/a,b.sock', port: null, exportName: "o'ne" } as const;
   assert.match(qemuText(target), /server\.path=\/run\/a,,b\.sock,/);
   assert.match(libvirtText(target), /name='o&#39;ne'/);
+});
+
+test('a change of labels names what is set and what is removed, and nothing else', () => {
+  const change = labelChange({ team: 'db', env: 'test', tier: '1' }, { team: 'all', tier: '1', note: "Ann's" });
+  assert.deepEqual(change, { env: null, team: 'all', note: "Ann's" });
+  assert.equal(labelArguments(change), "env- team=all 'note=Ann'\\''s'");
+});
+
+test('labels come back from an address as they were, with commas, equals signs and without a value', () => {
+  const labels = { team: 'db, web', formula: 'a=b', empty: '' };
+  assert.deepEqual(labelsOf(readLabels(writeLabels(labels))), labels);
+  assert.deepEqual(labelRows(labels).map(labelFilter), ['team', 'formula=a=b', 'empty=']);
+});
+
+test('rows are labels once each has a key of its own; empty rows are none', () => {
+  const problem = (...pairs: [string, string][]) => labelProblem(pairs.map(([key, value]) => ({ key, value })));
+  assert.equal(problem(['team', 'db'], ['', ''], ['env', '']), '');
+  assert.equal(problem(['', 'db']), 'A label needs a key');
+  assert.equal(problem(['team', 'a'], [' team', 'b']), 'Two labels have the key team');
 });
 
 test('rules are said only where somebody chose them', () => {

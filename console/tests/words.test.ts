@@ -5,6 +5,7 @@ import { diskState } from '../src/lib/disk/state';
 import { foldFindings, healthLine, subjectLink } from '../src/lib/health';
 import { de } from '../src/lib/texts/de';
 import { en } from '../src/lib/texts/en';
+import { newPasswordProblem } from '../src/lib/ui/password';
 
 const finding = (severity: Schemas['SeverityWord']) => ({ severity }) as Schemas['FindingView'];
 
@@ -58,4 +59,12 @@ test('every text of one language is in the other, and none is empty', () => {
     if (typeof text === 'string') assert.ok(text.length > 0 && String(german.get(path)).length > 0, path);
   }
   assert.equal(german.size, texts(en).length);
+});
+
+test('a new password is long enough, counted by characters, and typed twice alike', () => {
+  assert.equal(newPasswordProblem('elevenchars', 'elevenchars'), 'A password has 12 characters or more');
+  // Six characters that JavaScript counts as twelve.
+  assert.equal(newPasswordProblem('🔑🔑🔑🔑🔑🔑', '🔑🔑🔑🔑🔑🔑'), 'A password has 12 characters or more');
+  assert.equal(newPasswordProblem('twelve chars', 'twelve Chars'), 'The two new passwords differ');
+  assert.equal(newPasswordProblem('twelve chars', 'twelve chars'), '');
 });

@@ -23,4 +23,6 @@ export const href = {
   disk: (name: string) => `/disks/${encodeURIComponent(name)}`,
   host: (name: string) => `/hosts/${encodeURIComponent(name)}`,
   policy: (name: string) => `/policies/${encodeURIComponent(name)}`,
+  /** The disks that have a label: `team=db`, or `team` with any value. */
+  labelled: (label: string) => `/disks?label=${encodeURIComponent(label)}`,
 };

@@ -10,6 +10,7 @@ import { disks } from './disks.mjs';
 import { enter, leave } from './enter.mjs';
 import { look } from './look.mjs';
 import { option } from './options.mjs';
+import { people } from './people.mjs';
 import { security } from './security.mjs';
 import { Visitors } from './visitor.mjs';
 
@@ -37,6 +38,7 @@ try {
   await recovery(all, shared);
   await leave(all, shared);
   await security(all);
+  await people(all);
 } finally {
   await visitors.end();
   await stage.end();

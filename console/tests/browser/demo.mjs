@@ -7,6 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const PATIENCE_MS = 120_000;
+/** Longer than all tests take. */
+const GUEST_MS = 3_600_000;
 /** As many as RAID-5 needs. */
 const HOSTS = 4;
 
@@ -133,13 +135,28 @@ export class Demo {
     }
   }
 
-  #address(disk) {
-    return this.ask('disk', 'show', disk).addresses.find((each) => each.startsWith('nbd+unix'));
+  #address(disk, host = 'a') {
+    return this.askAt(host, 'disk', 'show', disk).addresses.find((each) => each.startsWith('nbd+unix'));
   }
 
   /** Writes a pattern to a disk as a guest does, by NBD. */
   write(disk, bytes) {
     execFileSync('qemu-io', ['-f', 'raw', '-c', `write -P 90 0 ${bytes}`, this.#address(disk)], { stdio: ['ignore', 'pipe', 'pipe'] });
+  }
+
+  /** A guest that has a disk for as long as the tests run, or the disk is there, and does nothing with it. */
+  attach(disk) {
+    this.stage.start('qemu-io', '-f', 'raw', '-c', `sleep ${GUEST_MS}`, this.#address(disk));
+  }
+
+  /** Whether a guest of a host may attach a disk. */
+  mayAttach(disk, host) {
+    try {
+      execFileSync('qemu-io', ['-r', '-f', 'raw', '-c', 'read 0 4k', this.#address(disk, host)], { stdio: 'ignore' });
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   /** Has fio work on a disk for as long as the tests run. */

@@ -1,5 +1,6 @@
 // A disk from its creation to its end, by the pages.
 import assert from 'node:assert/strict';
+import { assertAccessible } from './look.mjs';
 import { button, confirm, dialog, heading, region } from './visitor.mjs';
 
 const MOVE_MS = 60_000;
@@ -84,6 +85,91 @@ export async function disks({ test, demo }, shared) {
     await dialog(page).getByLabel('Type first to confirm').fill('first');
     await confirm(page, 'Delete');
     await page.getByText('The disk has no snapshot.').waitFor();
+  });
+
+  await test('labels are given at creation, changed by a dialog, and find their disk by the address', async () => {
+    await page.goto(`${base}/disks/new?name=labelled&size=64MiB`);
+    await button(page, 'Add label').click();
+    await page.getByLabel('Value of label 1').fill('db');
+    await page.getByText('A label needs a key', { exact: true }).waitFor();
+    await page.getByLabel('Key of label 1').fill('team');
+    await page.getByText('The cluster takes this request as it stands.').waitFor();
+    await button(page, 'Create disk').click();
+    await heading(page, 'labelled').waitFor();
+    assert.deepEqual(demo.ask('disk', 'show', 'labelled').labels, { team: 'db' });
+    await page.getByRole('link', { name: 'team=db' }).click();
+    await page.waitForURL(/label=team%3Ddb/);
+    const table = region(page, 'Disks');
+    await table.getByRole('link', { name: 'labelled', exact: true }).waitFor();
+    await table.getByRole('link', { name, exact: true }).waitFor({ state: 'detached' });
+    await page.getByLabel('Show labels').uncheck();
+    await page.waitForURL(/labels=hidden/);
+    assert.equal(await table.getByRole('columnheader', { name: 'Labels' }).count(), 0);
+
+    await page.goto(`${base}/disks/labelled?tab=settings`);
+    await button(page, 'Change labels').click();
+    await button(dialog(page), 'Remove: team').click();
+    await button(dialog(page), 'Add label').click();
+    await dialog(page).getByLabel('Key of label 1').fill('env');
+    await dialog(page).getByLabel('Value of label 1').fill('a, b');
+    await dialog(page).getByText("drystone disk label labelled team- 'env=a, b'").waitFor();
+    await assertAccessible(page);
+    await confirm(page, 'Change labels');
+    await page.getByRole('link', { name: 'env=a, b' }).waitFor();
+    assert.deepEqual(demo.ask('disk', 'show', 'labelled').labels, { env: 'a, b' });
+
+    await page.goto(`${base}/disks`);
+    await page.getByLabel('Label', { exact: true }).fill('env');
+    await page.keyboard.press('Enter');
+    await button(page, 'Copy: drystone disk list --label env').waitFor();
+    await table.getByRole('link', { name, exact: true }).waitFor({ state: 'detached' });
+    await page.getByLabel('Label', { exact: true }).fill('team');
+    await page.keyboard.press('Enter');
+    await page.getByText('No disk matches', { exact: false }).waitFor();
+    demo.ask('disk', 'delete', 'labelled', '--confirm', 'labelled');
+  });
+
+  await test('a label that is none is refused in the words of the API', async () => {
+    shared.admin.expects.add(400);
+    await page.goto(`${base}/disks/${name}?tab=settings`);
+    await button(page, 'Change labels').click();
+    await dialog(page).getByLabel('Key of label 1').fill('two words');
+    await button(dialog(page), 'Change labels').click();
+    await dialog(page).getByRole('alert').getByText('is not the key of a label').waitFor();
+    await page.keyboard.press('Escape');
+    shared.admin.expects.delete(400);
+  });
+
+  await test('a disk that a guest has is handed over to one further host, and the handover ended', async () => {
+    demo.ask('disk', 'create', 'moving', '64MiB');
+    demo.attach('moving');
+    await page.goto(`${base}/disks/moving?tab=attach`);
+    const clients = region(page, 'Attached clients');
+    await clients.getByText('(1 client)').waitFor();
+    assert.ok(!demo.mayAttach('moving', 'b'), 'without a handover');
+    await button(clients, 'Hand over').click();
+    await dialog(page).getByText('The disk stays attached at a.', { exact: false }).waitFor();
+    const host = dialog(page).getByLabel('Host', { exact: true });
+    assert.deepEqual(await host.getByRole('option').allTextContents(), ['b', 'c', 'd']);
+    await host.selectOption('b');
+    await dialog(page).getByLabel('Time', { exact: true }).selectOption('1 h');
+    await assertAccessible(page);
+    await confirm(page, 'Hand over');
+    await clients.getByText('Handover: b may attach the disk as well until', { exact: false }).waitFor();
+    assert.deepEqual(['b', 'c'].map((host) => demo.mayAttach('moving', host)), [true, false]);
+    await button(clients, 'End handover').click();
+    await confirm(page, 'End handover');
+    await button(clients, 'Hand over').waitFor();
+    assert.ok(!demo.mayAttach('moving', 'b'), 'after the handover');
+    await page.goto(`${base}/disks`);
+    demo.ask('disk', 'delete', 'moving', '--confirm', 'moving', '--detach-clients');
+  });
+
+  await test('who hands over a disk that no host has is told that nothing is needed', async () => {
+    await page.goto(`${base}/disks/${name}?tab=attach`);
+    await button(page, 'Hand over').click();
+    await confirm(page, 'Hand over');
+    await region(page, 'Attached clients').getByText('no other host has it', { exact: false }).waitFor();
   });
 
   await test('several disks are chosen and the table sorts, by the address; they are deleted by a phrase', async () => {

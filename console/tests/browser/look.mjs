@@ -50,6 +50,16 @@ async function findings(page, rules) {
     .map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(' | ')} ${nodes[0]?.any[0]?.message ?? ''}`);
 }
 
+/** Looks at what is on a page now, such as an open dialog, in both appearances. */
+export async function assertAccessible(page) {
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe);
+  for (const [colorScheme, rules] of [['light', []], ['dark', ['color-contrast']]]) {
+    await page.emulateMedia({ colorScheme });
+    assert.deepEqual(await findings(page, rules), [], colorScheme);
+  }
+  await page.emulateMedia({ colorScheme: null });
+}
+
 /** Looks at some pages, one after the other. */
 async function lookAt(context, base, pages, schemes, found) {
   const page = await context.newPage();

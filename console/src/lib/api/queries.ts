@@ -49,6 +49,7 @@ export const silencesQuery = () => ({
 export interface DiskFilter {
   name?: string | undefined;
   policy?: string | undefined;
+  label?: string | undefined;
   trouble?: boolean | undefined;
 }
 
@@ -196,6 +197,13 @@ export const peopleQuery = () => ({
   queryKey: ['people', 'list'],
   queryFn: () => take(api.GET('/api/v1/people')),
   refetchInterval: often,
+});
+
+/** How people may log in, besides with a link. */
+export const logInChoicesQuery = () => ({
+  queryKey: ['people', 'list', 'choices'],
+  queryFn: () => take(api.GET('/api/v1/session')),
+  refetchInterval: seldom,
 });
 
 export const certificatesQuery = () => ({

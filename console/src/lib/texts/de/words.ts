@@ -51,6 +51,7 @@ export const words: Texts['words'] = {
   follower: { done: 'Angewendet', moving: 'Layout wird geändert', waiting: 'Wartet', refused: 'Abgelehnt', unknown: 'Unbekannt' },
   change: { done: 'Hat sie bereits', 'at once': 'Gilt sofort', moves: 'Braucht ein anderes Layout', refused: 'Abgelehnt', unknown: 'Unbekannt' },
   personRole: { viewer: 'Betrachter', operator: 'Operator', admin: 'Administrator', unknown: 'Unbekannt' },
+  proof: { certificate: 'Zertifikat', password: 'Passwort', unknown: 'Unbekannt' },
   caller: { local: 'Lokaler Zugriff auf dem Host', host: 'Ein Host', person: 'Person', unknown: 'Unbekannt' },
   right: {
     see: 'ansehen',

@@ -57,6 +57,7 @@ const maintenance: Named<Schemas['MaintenanceMode']> = {
 const follower: Named<Schemas['FollowerWord']> = { done: 'Applied', moving: 'Changing layout', waiting: 'Waiting', refused: 'Refused', unknown: 'Unknown' };
 const change: Named<Schemas['PolicyChangeWord']> = { done: 'Has it already', 'at once': 'Applies at once', moves: 'Needs another layout', refused: 'Refused', unknown: 'Unknown' };
 const personRole: Named<Schemas['RoleWord']> = { viewer: 'Viewer', operator: 'Operator', admin: 'Admin', unknown: 'Unknown' };
+const proof: Named<Schemas['ProofWord']> = { certificate: 'Certificate', password: 'Password', unknown: 'Unknown' };
 const caller: Named<Schemas['CallerWord']> = { local: 'Local access on the host', host: 'A host', person: 'Person', unknown: 'Unknown' };
 const right: Named<Schemas['RightWord']> = {
   see: 'view',
@@ -94,5 +95,5 @@ const member: Named<Schemas['MemberRole']> = { voter: 'Voter', learner: 'Learner
 
 export const words = {
   health, host, disk, compliance, standing, condition, role, encryption, copy, fate, balance, balanceMode, maintenance,
-  follower, change, personRole, caller, right, group, rollback, member, task,
+  follower, change, personRole, proof, caller, right, group, rollback, member, task,
 };
