@@ -1,6 +1,6 @@
 /** Who looks, and what they may: from `GET /me`, which every page has asked before it is drawn. */
 
-import { ask, type Schemas } from './client';
+import type { Schemas } from './client';
 
 class Session {
   me = $state.raw<Schemas['MeView'] | null>(null);
@@ -12,8 +12,3 @@ class Session {
 }
 
 export const session = new Session();
-
-/** Sets another password of one's own. This session goes on with the cookie of the answer; all others of the person end. */
-export function changeOwnPassword(change: { former: string; password: string }): Promise<void> {
-  return ask('PUT', '/api/v1/me/password', change);
-}
