@@ -8,7 +8,7 @@ const FIRST = 'correct horse battery';
 const OWN = 'a password of my own';
 const LAST = 'staple of the admin';
 
-export async function people({ test, stage, secured, visitors }) {
+export async function people({ test, secured, visitors }) {
   let [base, page, pat, view] = [];
 
   /** Signs in with a password; the page is left where that leads. */
