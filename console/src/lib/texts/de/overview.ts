@@ -66,7 +66,6 @@ export const overview: Texts['overview'] = {
   who: 'Wer',
   code: 'Code',
   subject: 'Worum es geht',
-  actTitle: (label, subject) => `${label}: ${subject}`,
 
   tasksTitle: 'Aufgaben und Ereignisse',
   tasksTab: 'Aufgaben',

@@ -64,7 +64,6 @@ export const overview = {
   who: 'Who',
   code: 'Code',
   subject: 'Subject',
-  actTitle: (label: string, subject: string) => `${label}: ${subject}`,
 
   tasksTitle: 'Tasks and events',
   tasksTab: 'Tasks',
