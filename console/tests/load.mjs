@@ -3,11 +3,13 @@
 //   npm run load -- --program ../target/release/drystone [--hosts 64] [--disks 1000] [--tabs 5] [--browser /usr/bin/chromium]
 //
 // Measures the time until a page is usable over a slow link, how smoothly its table scrolls, and the processor that open tabs cost the
-// host that they ask. Fails where a limit is passed.
+// host that they ask. Fails where a limit is exceeded. Disks are created while a few hosts run. In a cluster hosts have processors of their
+// own, and the browser has one, too: here all hosts but the one that is asked yield to both.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
+import { constants, setPriority } from 'node:os';
 import { join } from 'node:path';
-import { Demo, eventually, freePort, sleep, Stage } from './browser/demo.mjs';
+import { Demo, eventually, sleep, Stage } from './browser/demo.mjs';
 import { option } from './browser/options.mjs';
 import { Visitors } from './browser/visitor.mjs';
 
@@ -18,30 +20,38 @@ const TABS = Number(option('tabs', '5'));
 const LATENCY_MS = 100;
 const SCROLL_SECONDS = 10;
 const CPU_SECONDS = 30;
+/** Until hosts that have started know of one another. */
+const SETTLE_MS = 20_000;
 const LIMITS = { usableMs: 1_000, frameMs: 1_000, cpuPercent: 0.5 };
 /** Requests at once while disks are created. */
 const AT_ONCE = 8;
 const TICKS_PER_SECOND = 100;
 
+/** Hosts that run while disks are created. */
+const FEW_HOSTS = Math.min(HOSTS, 4);
+
 const stage = new Stage(option('program', 'drystone'));
 const demo = new Demo(stage, HOSTS);
 const visitors = new Visitors();
-const passed = [];
+const exceeded = [];
 const report = (what, value, unit, limit) => {
   const isOver = limit !== undefined && value > limit;
-  console.log(`${what}: ${value.toFixed(unit === '%' ? 2 : 0)} ${unit}${limit === undefined ? '' : ` (limit ${limit} ${unit}${isOver ? ': PASSED' : ''})`}`);
-  if (isOver) passed.push(what);
+  console.log(`${what}: ${value.toFixed(unit === '%' ? 2 : 0)} ${unit}${limit === undefined ? '' : ` (limit ${limit} ${unit}${isOver ? ': EXCEEDED' : ''})`}`);
+  if (isOver) exceeded.push(what);
 };
 
+/** Below the ports that connections get by themselves (ip_local_port_range): thousands of these are open before the last host starts. */
+const FIRST_PORT = 20_000;
+
 /** Hosts with as little memory as they start with: a demo's usual ones would not fit. A demo takes configurations that are there. */
-async function configure() {
-  for (const name of names()) {
+function configure() {
+  for (const [index, name] of names().entries()) {
     const folder = join(demo.folder, name);
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, 'host.toml'), `name = "${name}"
 data_dir = "d"
 [listen]
-nbd = ["127.0.0.1:${await freePort()}", "unix:nbd.sock"]
+nbd = ["127.0.0.1:${FIRST_PORT + index}", "unix:nbd.sock"]
 [cluster]
 directory = "unix:${demo.folder}/demo.sock"
 [memory]
@@ -75,9 +85,9 @@ function create(name) {
   });
 }
 
-/** The process of host a. */
-function hostProcess() {
-  const wanted = join(demo.folder, 'a/host.toml');
+/** The process of a host. */
+function hostProcess(name) {
+  const wanted = join(demo.folder, name, 'host.toml');
   return readdirSync('/proc').find((id) => {
     if (!/^\d+$/.test(id)) return false;
     try {
@@ -86,6 +96,11 @@ function hostProcess() {
       return false;
     }
   });
+}
+
+/** Lets a process, with all its threads, run only when no other wants to. */
+function yieldProcess(id) {
+  for (const thread of readdirSync(`/proc/${id}/task`)) setPriority(Number(thread), constants.priority.PRIORITY_LOW);
 }
 
 function cpuSeconds(id) {
@@ -136,8 +151,10 @@ async function scroll(page) {
 }
 
 try {
-  await Promise.all([configure(), visitors.start(option('browser', '/usr/bin/chromium'))]);
-  await demo.start();
+  configure();
+  await visitors.start(option('browser', '/usr/bin/chromium'));
+  const few = new Demo(stage, FEW_HOSTS);
+  await few.start();
   const disks = Array.from({ length: DISKS }, (_, index) => `disk-${String(index).padStart(4, '0')}`);
   const began = performance.now();
   const waiting = [...disks];
@@ -148,7 +165,12 @@ try {
       await eventually(wanted, () => create(wanted).then(() => true));
     }
   }));
-  console.log(`${HOSTS} hosts, ${DISKS} disks created in ${((performance.now() - began) / 1_000).toFixed(0)} s`);
+  console.log(`${DISKS} disks created in ${((performance.now() - began) / 1_000).toFixed(0)} s`);
+  await few.stop();
+  await demo.start();
+  names().filter((name) => name !== 'a').forEach((name) => yieldProcess(hostProcess(name)));
+  await sleep(SETTLE_MS);
+  console.log(`${HOSTS} hosts run`);
 
   const visitor = await visitors.come();
   const page = await visitor.logIn(demo.link());
@@ -169,7 +191,7 @@ try {
     report(`${path}: frames above 100 ms`, frames.filter((frame) => frame > 100).length, 'frames');
   }
   await page.close();
-  const id = hostProcess();
+  const id = hostProcess('a');
   await sleep(5_000);
   const idle = await cpuPercent(id);
   report('host without a tab', idle, '%');
@@ -185,7 +207,7 @@ try {
   await visitors.end();
   await stage.end();
 }
-if (passed.length > 0) {
-  console.error(`limits passed: ${passed.join(', ')}`);
+if (exceeded.length > 0) {
+  console.error(`limits exceeded: ${exceeded.join(', ')}`);
   process.exit(1);
 }

@@ -14,6 +14,9 @@ const HOSTS = 4;
 
 export const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
+/** What a process said that has ended: there is nothing more to wait for. */
+class Ended extends Error {}
+
 /** Asks until the answer is one; `what` is in the failure. */
 export async function eventually(what, ask, patience = PATIENCE_MS) {
   const until = performance.now() + patience;
@@ -23,6 +26,7 @@ export async function eventually(what, ask, patience = PATIENCE_MS) {
       const answer = await ask();
       if (answer) return answer;
     } catch (error) {
+      if (error instanceof Ended) throw error;
       failure = error;
     }
     await sleep(100);
@@ -36,6 +40,15 @@ export function freePort() {
     const { port } = server.address();
     server.close(() => resolve(port));
   }));
+}
+
+/** Asks a process to end, and waits until it has. */
+function ended(child) {
+  return new Promise((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) return resolve();
+    child.on('exit', resolve);
+    child.kill('SIGTERM');
+  });
 }
 
 /** The program, the folder and the processes that a run of tests has. */
@@ -62,7 +75,7 @@ export class Stage {
     for (const pipe of [child.stdout, child.stderr]) pipe.on('data', (part) => (text += part));
     child.on('error', (error) => (text += error.message));
     this.#processes.push(child);
-    return { text: () => text, hasEnded: () => child.exitCode !== null };
+    return { text: () => text, hasEnded: () => child.exitCode !== null, end: () => ended(child) };
   }
 
   /** A blank block device of its own: a loop device, for which root is needed. */
@@ -75,12 +88,7 @@ export class Stage {
   }
 
   async end() {
-    const ended = this.#processes.reverse().map((child) => new Promise((resolve) => {
-      if (child.exitCode !== null || child.signalCode !== null) return resolve();
-      child.on('exit', resolve);
-      child.kill('SIGTERM');
-    }));
-    await Promise.all(ended);
+    await Promise.all(this.#processes.reverse().map(ended));
     this.#clear();
   }
 
@@ -93,6 +101,8 @@ export class Stage {
 
 /** `drystone demo` with several hosts, and orders to them. */
 export class Demo {
+  #process;
+
   constructor(stage, hosts = HOSTS) {
     this.stage = stage;
     this.hosts = hosts;
@@ -101,10 +111,17 @@ export class Demo {
 
   async start() {
     const demo = this.stage.start(this.stage.program, 'demo', '--hosts', String(this.hosts), '--bare', '--dir', this.folder);
+    this.#process = demo;
     await eventually('the hosts of the demo', () => {
-      if (demo.hasEnded()) throw new Error(demo.text());
+      if (demo.hasEnded()) throw new Ended(demo.text());
       return demo.text().includes('/in#');
-    });
+      // Many hosts on few cores start one after another.
+    }, PATIENCE_MS * Math.max(1, this.hosts / 8));
+  }
+
+  /** Stops all hosts. What they have stays, for another demo in the same folder. */
+  async stop() {
+    await this.#process.end();
   }
 
   /** Asks a host by the command line, and gives the answer. */
@@ -204,7 +221,7 @@ create = "if-blank"
     await eventually('etcd', () => this.stage.run('cluster', 'init', '--config', config, '--name', 'browser'));
     const host = this.stage.start(this.stage.program, 'host', '--config', config);
     await eventually('the host with certificates', () => {
-      if (host.hasEnded()) throw new Error(host.text());
+      if (host.hasEnded()) throw new Ended(host.text());
       return this.#asRoot('status');
     });
   }

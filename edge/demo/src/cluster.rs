@@ -31,8 +31,10 @@ const DISK: &str = "mirrored";
 const DISK_SIZE: u64 = 1024 * MIB;
 /// What the load writes and verifies.
 const LOAD_AREA: u64 = 256 * MIB;
-/// How long hosts may take to find each other, and a disk to become whole.
+/// How long a few hosts may take to find each other, and a disk to become whole.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// The same for each host of many: each has to find all others.
+const PATIENCE_OF_HOST: Duration = Duration::from_secs(10);
 /// How often that is looked at.
 const POLL: Duration = Duration::from_millis(100);
 /// Where hosts listen for clients: below the ports that the kernel gives to outgoing connections, one of which might have a
@@ -213,7 +215,7 @@ impl Demo {
 
     /// Waits until every host can reach all others.
     async fn all_see_all(&self) -> Result<(), Failure> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + PATIENCE.max(PATIENCE_OF_HOST * self.names.len() as u32);
         for name in &self.names {
             let client = self.client(name);
             loop {

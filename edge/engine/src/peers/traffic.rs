@@ -63,7 +63,10 @@ impl Engine {
                 // SAFETY: the kernel has just handed this descriptor out, and nobody else has it.
                 let socket = unsafe { OwnedFd::from_raw_fd(fd) };
                 prepare_tcp(&socket);
-                if peers.connections.len() >= limits::PEER_CONNECTIONS_MAX || self.is_stopping {
+                if self.is_stopping {
+                    return;
+                }
+                if peers.connections.len() >= limits::PEER_CONNECTIONS_MAX {
                     peers.counters.refused += 1;
                     return peers.complaints.complain(format!(
                         "connections of other hosts are refused: {} are open",
