@@ -6,6 +6,8 @@ use super::members::{free_port, init, join_all, site, wait_until_all_reach};
 use super::nbd::Client;
 use super::tools::{said, wait_for};
 use ::etcd::testing::Members;
+use serde_json::Value;
+use std::time::{Duration, Instant};
 
 fn start(sites: &[Site]) -> Vec<Server> {
     let servers: Vec<Server> = sites.iter().map(Site::start).collect();
@@ -37,6 +39,16 @@ fn hosts_with_their_directory_in_etcd_serve_while_it_is_away_and_forget_nothing_
         wait_for("all hosts serve it", SECONDS, || Client::attach(&site.path("d/nbd.sock"), "web").ok());
     }
     let mut client = sites[0].attach("web");
+    client.write(0, &[1; 8192]).expect("it writes");
+    // The disk may be about to follow its clients to another owner, which is nothing to do without a directory.
+    let mut owned = (Value::Null, Instant::now());
+    wait_for("its owner stays", SECONDS, || {
+        let owner = sites[0].json(&["disk", "show", "web"])["owner"].clone();
+        if owner != owned.0 {
+            owned = (owner, Instant::now());
+        }
+        (owned.1.elapsed() > Duration::from_secs(3)).then_some(())
+    });
     client.write(0, &[1; 8192]).expect("it writes");
     // Away: nothing is felt.
     etcd.kill(0);

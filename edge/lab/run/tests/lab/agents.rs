@@ -143,7 +143,7 @@ fn machines_of_two_agents_on_one_path_keep_their_names() {
 /// The driver dropped the caches of its own machine, which runs nothing.
 #[test]
 fn agents_drop_what_their_kernels_cache() {
-    let folder = Folder::new();
+    let folder = Folder::on_disk();
     let target = folder.file("target.img", 8 << 20);
     let cached = || {
         let done = Command::new("fincore")

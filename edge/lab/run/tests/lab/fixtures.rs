@@ -14,6 +14,11 @@ impl Folder {
         Folder(tempfile::tempdir().expect("a folder"))
     }
 
+    /// One that is not in memory, where files are nothing but their cache.
+    pub fn on_disk() -> Folder {
+        Folder(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"))
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
