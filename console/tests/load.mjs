@@ -198,7 +198,13 @@ try {
   for (const path of ['/', '/disks']) {
     const pages = await Promise.all(Array.from({ length: TABS }, () => visitor.openPage(origin + path)));
     await sleep(10_000);
+    const asked = new Map();
+    pages[0].on('request', (request) => {
+      const { pathname } = new URL(request.url());
+      asked.set(pathname, (asked.get(pathname) ?? 0) + 1);
+    });
     report(`host for each of ${TABS} tabs at ${path}`, (await cpuPercent(id) - idle) / TABS, '%', LIMITS.cpuPercent);
+    console.log(`  a tab asked in ${CPU_SECONDS} s: ${[...asked].map(([pathname, count]) => `${pathname} ${count}`).join(', ') || 'nothing'}`);
     await Promise.all(pages.map((each) => each.close()));
     await sleep(3_000);
   }

@@ -89,12 +89,12 @@ export const topQuery = (milliseconds = 2_000) => ({
 /** Steps of a series: as many as a chart of some hundred pixels shows. */
 const STEPS_MAX = 300;
 
-/** What a subject did in the last so many seconds. */
-export const seriesQuery = (of: string, seconds: number) => ({
+/** What a subject did in the last so many seconds; `isAddedTo`: whoever shows it adds what the stream tells meanwhile. */
+export const seriesQuery = (of: string, seconds: number, isAddedTo = false) => ({
   queryKey: ['figures', of, 'series', seconds],
   queryFn: () => take(api.GET('/api/v1/series', { params: { query: { of, seconds, points: STEPS_MAX } } })),
-  // A step at a time; charts add what the stream tells meanwhile.
-  refetchInterval: () => Math.max(REFETCH_MS, (seconds / STEPS_MAX) * 1_000),
+  // A step at a time. All hosts are asked for it.
+  refetchInterval: () => Math.max(isAddedTo && stream.isLive ? seldom() : REFETCH_MS, (seconds / STEPS_MAX) * 1_000),
 });
 
 export const policiesQuery = () => ({
@@ -152,8 +152,8 @@ export const balanceQuery = () => ({
 export const resyncQuery = () => ({
   queryKey: ['disks', 'list', 'resync'],
   queryFn: () => take(api.GET('/api/v1/resync')),
-  // Progress has no topic: it changes all the time.
-  refetchInterval: () => REFETCH_MS,
+  // Progress has no topic: it changes all the time. That a copy begins is a change of its disk.
+  refetchInterval: ({ state }: { state: { data?: Schemas['ResyncsView'] | undefined } }) => (state.data?.disks.length ? REFETCH_MS : often()),
 });
 
 export interface EventFilter {
@@ -170,9 +170,10 @@ export const eventsQuery = (filter: EventFilter) => ({
 });
 
 export const tasksQuery = () => ({
-  queryKey: ['tasks', 'list'],
+  // What begins or ends is an event, too.
+  queryKey: ['events', 'list', 'tasks'],
   queryFn: () => take(api.GET('/api/v1/tasks')),
-  refetchInterval: () => REFETCH_MS,
+  refetchInterval: ({ state }: { state: { data?: Schemas['TasksView'] | undefined } }) => (state.data?.tasks.length ? REFETCH_MS : often()),
 });
 
 export const settingsQuery = () => ({

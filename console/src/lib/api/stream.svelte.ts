@@ -42,6 +42,8 @@ class Stream {
   private source: EventSource | null = null;
   private client: QueryClient | null = null;
   private asked = '';
+  /** Whether seconds are missing in what was told. */
+  private hadGap = false;
   private gather: ReturnType<typeof setTimeout> | undefined;
   private settle: ReturnType<typeof setTimeout> | undefined;
   private retry: ReturnType<typeof setTimeout> | undefined;
@@ -106,7 +108,10 @@ class Stream {
     const source = new EventSource(address);
     this.source = source;
     source.addEventListener('open', () => (this.isLive = true));
-    source.addEventListener('all', () => this.forget(['']));
+    source.addEventListener('all', () => {
+      this.forget(this.hadGap ? ['', 'figures'] : ['']);
+      this.hadGap = false;
+    });
     source.addEventListener('changed', (event) => {
       const { topic, key } = JSON.parse(event.data as string) as { topic: string; key?: string };
       this.forget([topic], key);
@@ -116,6 +121,7 @@ class Stream {
       // What would have been told is asked for at once: it may be that the session has ended.
       if (this.isLive) this.forget(['']);
       this.isLive = false;
+      this.hadGap = true;
       // The browser connects again by itself, but not after an answer that is no stream.
       if (source.readyState !== EventSource.CLOSED) return;
       clearTimeout(this.retry);
@@ -142,8 +148,8 @@ class Stream {
       void this.client?.invalidateQueries({
         predicate: ({ queryKey }) => {
           const [topic, one] = queryKey as string[];
+          if (topic && stale.has(topic)) return true;
           if (stale.has('')) return topic !== 'me' && topic !== 'figures';
-          if (stale.has(topic ?? '')) return true;
           // A list changes with each of its things; a view of one thing with that one alone.
           return [...stale].some((name) => name.startsWith(`${topic}/`) && (one === undefined || one === 'list' || name === `${topic}/${one}`));
         },
