@@ -21,7 +21,7 @@ cargo xtask <command>
 
   tidy                        check the arrows between crates, circles of imports, purity of core/, dependencies, sizes, comments
   imports CRATE [--dot]       print which file of a crate imports from which, and the circles
-  ci                          formatting, clippy, tidy and all tests
+  ci                          formatting, clippy, tidy and all tests, with the pages that stand in console/build
   sim --seeds N [--seed S]    run the simulator: N worlds from seed S on (default 1)
   model [--of MODEL]          check the protocol, parity or moves state by state; `model --help` tells the sizes
   trials [SCENARIO ...]       try real hosts with real faults under a load that verifies; `trials --help` tells more
@@ -146,7 +146,7 @@ fn tests(root: &Path) -> bool {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         command.env("RUST_TEST_THREADS", (cores * TESTS_A_CORE).to_string());
     }
-    // Programs in comments are none (docs/STYLE.md); to look for them in each crate takes minutes.
+    // Comments have no programs in them (docs/STYLE.md), so no crate is searched for any.
     command.args(["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]).args(CONSOLE);
     run(command.current_dir(root))
 }

@@ -170,7 +170,7 @@ export const eventsQuery = (filter: EventFilter) => ({
 });
 
 export const tasksQuery = () => ({
-  // What begins or ends is an event, too.
+  // Nearly all that begins or ends is an event, too.
   queryKey: ['events', 'list', 'tasks'],
   queryFn: () => take(api.GET('/api/v1/tasks')),
   refetchInterval: ({ state }: { state: { data?: Schemas['TasksView'] | undefined } }) => (state.data?.tasks.length ? REFETCH_MS : often()),

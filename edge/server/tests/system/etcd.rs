@@ -40,7 +40,7 @@ fn hosts_with_their_directory_in_etcd_serve_while_it_is_away_and_forget_nothing_
     }
     let mut client = sites[0].attach("web");
     client.write(0, &[1; 8192]).expect("it writes");
-    // The disk may be about to follow its clients to another owner, which is nothing to do without a directory.
+    // The disk may be about to follow its clients to another owner, which needs the directory.
     let mut owned = (Value::Null, Instant::now());
     wait_for("its owner stays", SECONDS, || {
         let owner = sites[0].json(&["disk", "show", "web"])["owner"].clone();
