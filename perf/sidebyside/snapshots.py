@@ -1,7 +1,7 @@
 """What snapshots and clones cost the disk that guests write: `perf/run snapshots`.
 
-One host with its device in memory. Disks with 0, 1, 32 and 256 snapshots are measured in turn, in each round beginning with another one; between snapshots
-1 % of the blocks are written anew. Beside them qemu-nbd serves a qcow2 image with as many others behind it.
+One host with its device in memory. Disks with 0, 1, 32 and 256 snapshots are measured in turn; between snapshots 1 % of the blocks are written anew. What
+one disk leaves in the log is destaged while the next is measured, so every second round goes the other way round. Beside them qemu-nbd serves a qcow2 image with as many others behind it.
 """
 
 import argparse
@@ -28,6 +28,8 @@ CASES = [
 ]
 #: Images in a chain at most: qemu-nbd opens them all.
 CHAIN_MAX = 256
+#: How often writes are measured with and without deletions beside them.
+DELETE_TURNS = 4
 
 
 class Host(Drystone):
@@ -148,13 +150,19 @@ def prepare(host: Host) -> dict[int, Export]:
     return disks
 
 
+def order(systems: list, turn: int) -> list:
+    """Begins with another one every second round; the round between goes back."""
+    first = turn // 2 % len(systems)
+    forward = systems[first:] + systems[:first]
+    return forward[::-1] if turn % 2 else forward
+
+
 def compare(systems: list, rounds: int, seconds: float) -> dict:
     """Medians of each case and system."""
     runs: dict = {}
     for turn in range(rounds):
         for case in CASES:
-            for index in range(len(systems)):
-                system = systems[(index + turn) % len(systems)]
+            for system in order(systems, turn):
                 runs.setdefault((case.name, system.name), []).append(measure(system, case, seconds))
     return {key: median_of(found) for key, found in runs.items()}
 
@@ -199,18 +207,19 @@ def delete(host: Host, disk: str, names: list[str]) -> None:
 
 
 def deleted(host: Host, export: Export, count: int, seconds: float) -> list[float]:
-    """The 99th percentile of writes at a steady pace, in us: first with nothing beside, then while so many snapshots are deleted."""
+    """The 99th percentile of writes at a steady pace, in us: with nothing beside, and while so many snapshots are deleted. Both in turn, each
+    several times, for a machine has moments of its own; the medians."""
     command = ["fio", "--name=steady", "--output-format=json", "--thread", "--rw=randwrite", "--bs=4k", "--iodepth=4", "--rate_iops=1500",
-               f"--size={export.size}", "--time_based", f"--runtime={seconds}", "--norandommap", *export.fio_target(None)]  # fmt: skip
-    found = []
-    for is_deleting in [False, True]:
-        load = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        if is_deleting:
-            delete(host, export.export, [f"s{number}" for number in range(count)])
-        out, _ = load.communicate(timeout=seconds + 120)
-        job = json.loads(out[out.index("{") :])["jobs"][0]
-        found.append(job["write"]["clat_ns"]["percentile"]["99.000000"] / 1e3)
-    return found
+               f"--size={export.size}", "--time_based", f"--runtime={seconds / DELETE_TURNS}", "--norandommap", *export.fio_target(None)]  # fmt: skip
+    alone, beside = [], []
+    for turn in range(DELETE_TURNS):
+        for found, names in [(alone, range(0)), (beside, range(turn * count // DELETE_TURNS, (turn + 1) * count // DELETE_TURNS))]:
+            load = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            delete(host, export.export, [f"s{number}" for number in names])
+            out, _ = load.communicate(timeout=seconds + 120)
+            job = json.loads(out[out.index("{") :])["jobs"][0]
+            found.append(job["write"]["clat_ns"]["percentile"]["99.000000"] / 1e3)
+    return [statistics.median(alone), statistics.median(beside)]
 
 
 def clones(host: Host, of: Export, count: int) -> dict:
@@ -243,7 +252,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="perf/run snapshots", description=__doc__)
     parser.add_argument("--drystone", required=True, help="the program, built for release")
     parser.add_argument("--size", type=int, default=512, help="MiB of each disk [default: 512]")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=4, help="an even number is fair [default: 4]")
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--clones", type=int, default=100)
     parser.add_argument("--chain", type=int, default=32, help="images behind the qcow2 image; 0: no chain [default: 32]")
