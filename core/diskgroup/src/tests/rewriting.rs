@@ -187,6 +187,9 @@ fn blocks_that_do_not_become_smaller_are_not_tried_again_until_they_change() {
 #[test]
 fn what_is_written_meanwhile_counts() {
     for removed in [None, Some(Rule::KeepNewerThanRewritten)] {
+        if removed.is_some() && !cfg!(feature = "mutants") {
+            continue;
+        }
         let mut stage = Stage::new();
         stage.compress(Compression::Lz4);
         for block in 0..16 {
