@@ -82,9 +82,9 @@ pub use versions::{HostVersionsView, VersionsView};
 pub use what_if::{AddHost, ForecastView, HostSpaceView, MoveRoomView, OutlookView, SetPolicy, WhatIf};
 pub use words::{
     BalanceWord, CallerWord, ComplianceWord, ConditionWord, CopyWord, DeviceRoleWord, DiskWord,
-    EncryptionWord, FateWord, FollowerWord, HealthGroupWord, HealthWord, HostWord, LogInWord, MethodWord,
-    PassWord, PhaseWord, PolicyChangeWord, ProofWord, RebuildWord, RightWord, RoleWord, RollbackWord,
-    SeverityWord, StandingWord, TaskWord, TopicWord,
+    EncryptionWord, FateWord, FollowerWord, HealthGroupWord, HealthWord, HistogramWord, HostWord, LogInWord,
+    MethodWord, OperationsWord, PassWord, PhaseWord, PolicyChangeWord, ProofWord, RebuildWord, RightWord,
+    RoleWord, RollbackWord, SeverityWord, StandingWord, TaskWord, TopicWord,
 };
 
 use serde::{Deserialize, Serialize};
@@ -725,14 +725,14 @@ pub struct LatencyView {
 /// One histogram.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HistogramView {
-    /// What it counts: `length`, `latency`, ….
-    pub kind: String,
+    /// What it counts.
+    pub kind: HistogramWord,
     /// The title that vSCSI gives it.
     pub title: String,
     /// Unit of the limits.
     pub unit: String,
-    /// `reads`, `writes` or `both`.
-    pub operations: String,
+    /// Of which I/Os.
+    pub operations: OperationsWord,
     /// Number of values.
     pub count: u64,
     /// Smallest value.

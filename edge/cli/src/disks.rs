@@ -9,8 +9,8 @@ use api::client::disk_path;
 use api::types::{
     AllowedView, AttachedView, BucketView, ChangeDisk, ClientView, CloneDisk, CompressedView, CreateDisk,
     DiskQuery, DiskSummary, DiskView, ExplainedPolicy, FlattenDisk, FlattenedView, HistogramView,
-    HistogramsView, HostRewriteView, LatencyView, LimitView, MoveAction, RateView, RewriteView,
-    RowChecksView, ScheduleView, SnapshotView,
+    HistogramWord, HistogramsView, HostRewriteView, LatencyView, LimitView, MoveAction, OperationsWord,
+    RateView, RewriteView, RowChecksView, ScheduleView, SnapshotView,
 };
 use base::units::format_bytes;
 use clap::{Args, Subcommand};
@@ -517,7 +517,7 @@ async fn histogram(shell: &mut Shell<'_>, options: HistogramOptions) -> Result<(
     let address = format!("{}/histograms{since}", disk_path(&options.name));
     let mut all: HistogramsView = shell.client.get(&address).await?;
     if let Some(kind) = options.kind {
-        if !all.histograms.iter().any(|histogram| histogram.kind == kind) {
+        if !all.histograms.iter().any(|histogram| histogram.kind.as_str() == kind) {
             let mut kinds: Vec<&str> = all.histograms.iter().map(|found| found.kind.as_str()).collect();
             kinds.dedup();
             return Err(Failure::usage(format!(
@@ -525,7 +525,7 @@ async fn histogram(shell: &mut Shell<'_>, options: HistogramOptions) -> Result<(
                 kinds.join(", ")
             )));
         }
-        all.histograms.retain(|histogram| histogram.kind == kind);
+        all.histograms.retain(|histogram| histogram.kind.as_str() == kind);
     }
     shell.show(&all, histograms_text)
 }
@@ -726,14 +726,14 @@ pub fn histograms_text(all: &HistogramsView) -> String {
         None => "since the host started".to_owned(),
     };
     let mut shown = vec![format!("{}, {period}", all.disk), latency_table(all)];
-    let mut kinds: Vec<&str> = all.histograms.iter().map(|histogram| histogram.kind.as_str()).collect();
+    let mut kinds: Vec<HistogramWord> = all.histograms.iter().map(|histogram| histogram.kind).collect();
     kinds.dedup();
     for kind in kinds {
-        let of = |operations: &str| {
+        let of = |operations: OperationsWord| {
             all.histograms.iter().find(|found| found.kind == kind && found.operations == operations)
         };
-        if let Some(both) = of("both").filter(|both| both.count > 0) {
-            shown.push(histogram_text(both, of("reads"), of("writes")));
+        if let Some(both) = of(OperationsWord::Both).filter(|both| both.count > 0) {
+            shown.push(histogram_text(both, of(OperationsWord::Reads), of(OperationsWord::Writes)));
         }
     }
     shown.join("\n\n")

@@ -4,10 +4,11 @@ use crate::sessions::BegunBy;
 use ::cluster::{Change, Compliance, Condition, Encryption, Following, Group, Liveness, Motive, Severity};
 use api::types::{
     ComplianceWord, ConditionWord, CopyWord, DeviceRoleWord, EncryptionWord, FollowerWord, HealthGroupWord,
-    HealthWord, HostWord, LogInWord, PhaseWord, PolicyChangeWord, RightWord, RoleWord, SeverityWord,
-    StandingWord,
+    HealthWord, HistogramWord, HostWord, LogInWord, OperationsWord, PhaseWord, PolicyChangeWord, RightWord,
+    RoleWord, SeverityWord, StandingWord,
 };
 use engine::DeviceState;
+use iostats::{Kind, Operations};
 use replication::Standing;
 use replication::owner::Phase;
 use trust::{Action, Role};
@@ -187,5 +188,26 @@ pub fn encryption(encryption: Encryption) -> EncryptionWord {
         Encryption::PlainDmCrypt => EncryptionWord::PlainDmCrypt,
         Encryption::Other => EncryptionWord::Other,
         Encryption::Unknown => EncryptionWord::Unknown,
+    }
+}
+
+/// What a histogram counts.
+pub fn histogram(kind: Kind) -> HistogramWord {
+    match kind {
+        Kind::Length => HistogramWord::Length,
+        Kind::SeekDistance => HistogramWord::SeekDistance,
+        Kind::SeekDistanceNearest => HistogramWord::SeekDistanceNearest,
+        Kind::Latency => HistogramWord::Latency,
+        Kind::Outstanding => HistogramWord::Outstanding,
+        Kind::Interarrival => HistogramWord::Interarrival,
+    }
+}
+
+/// Which I/Os a figure is about.
+pub fn operations(operations: Operations) -> OperationsWord {
+    match operations {
+        Operations::Reads => OperationsWord::Reads,
+        Operations::Writes => OperationsWord::Writes,
+        Operations::Both => OperationsWord::Both,
     }
 }

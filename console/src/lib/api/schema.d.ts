@@ -1390,8 +1390,8 @@ export interface components {
             name: string;
             /** @description The password: 12 to 256 characters. */
             password: string;
-            /** @description `viewer`, `operator` or `admin`. */
-            role: string;
+            /** @description What they are to be. */
+            role: components["schemas"]["RoleWord"];
         };
         /** @description What was added. */
         AddedDevices: {
@@ -1569,8 +1569,7 @@ export interface components {
         ChangePerson: {
             /** @description The password; left out: as before. */
             password?: string | null;
-            /** @description The role; left out: as before. */
-            role?: string | null;
+            role?: components["schemas"]["RoleWord"] | null;
         };
         /** @description A policy to be changed, and with it the disks that follow it. */
         ChangePolicy: {
@@ -2648,8 +2647,8 @@ export interface components {
              * @description Number of values.
              */
             count: number;
-            /** @description What it counts: `length`, `latency`, …. */
-            kind: string;
+            /** @description What it counts. */
+            kind: components["schemas"]["HistogramWord"];
             /**
              * Format: int64
              * @description Largest value.
@@ -2665,13 +2664,18 @@ export interface components {
              * @description Smallest value.
              */
             min?: number | null;
-            /** @description `reads`, `writes` or `both`. */
-            operations: string;
+            /** @description Of which I/Os. */
+            operations: components["schemas"]["OperationsWord"];
             /** @description The title that vSCSI gives it. */
             title: string;
             /** @description Unit of the limits. */
             unit: string;
         };
+        /**
+         * @description What a histogram counts.
+         * @enum {string}
+         */
+        HistogramWord: "length" | "seek_distance" | "seek_distance_nearest" | "latency" | "outstanding" | "interarrival" | "unknown";
         /** @description All histograms of a disk. */
         HistogramsView: {
             /** @description Name of the disk. */
@@ -3339,6 +3343,11 @@ export interface components {
              */
             idle_seconds: number;
         };
+        /**
+         * @description Which I/Os a figure is about.
+         * @enum {string}
+         */
+        OperationsWord: "reads" | "writes" | "both" | "unknown";
         /** @description What one host orders another to do with its devices. */
         OrderDevices: {
             /** @description What is to be done. */
@@ -4305,8 +4314,8 @@ export interface components {
         TokenPerson: {
             /** @description What they are called. */
             name: string;
-            /** @description `viewer`, `operator` or `admin`. */
-            role: string;
+            /** @description What they are to be. */
+            role: components["schemas"]["RoleWord"];
         };
         /** @description A token that was made. Secret. */
         TokenView: {

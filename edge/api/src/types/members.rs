@@ -25,7 +25,8 @@ pub struct MakeToken {
 pub struct TokenPerson {
     /// What they are called.
     pub name: String,
-    /// `viewer`, `operator` or `admin`.
+    /// What they are to be.
+    #[schema(value_type = RoleWord)]
     pub role: String,
 }
 
@@ -166,7 +167,8 @@ pub struct PersonView {
 pub struct AddPerson {
     /// What they are called.
     pub name: String,
-    /// `viewer`, `operator` or `admin`.
+    /// What they are to be.
+    #[schema(value_type = RoleWord)]
     pub role: String,
     /// The password: 12 to 256 characters.
     pub password: String,
@@ -183,6 +185,7 @@ impl std::fmt::Debug for AddPerson {
 #[serde(deny_unknown_fields)]
 pub struct ChangePerson {
     /// The role; left out: as before.
+    #[schema(value_type = Option<RoleWord>)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// The password; left out: as before.

@@ -341,6 +341,32 @@ words! {
         Admin = "admin",
     }
 
+    /// What a histogram counts.
+    HistogramWord {
+        /// Bytes of an I/O.
+        Length = "length",
+        /// Sectors from the end of the previous I/O to the start of this one.
+        SeekDistance = "seek_distance",
+        /// The same, from whichever of the previous 16 I/Os ended closest.
+        SeekDistanceNearest = "seek_distance_nearest",
+        /// Time from arrival to completion.
+        Latency = "latency",
+        /// I/Os under way when one arrives, itself among them.
+        Outstanding = "outstanding",
+        /// Time since the previous arrival.
+        Interarrival = "interarrival",
+    }
+
+    /// Which I/Os a figure is about.
+    OperationsWord {
+        /// Reads alone.
+        Reads = "reads",
+        /// Writes alone.
+        Writes = "writes",
+        /// Reads and writes.
+        Both = "both",
+    }
+
     /// How a person proves who they are.
     ProofWord {
         /// With a certificate of the cluster.

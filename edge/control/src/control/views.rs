@@ -543,10 +543,10 @@ fn latency_view(statistics: &Statistics, operations: Operations) -> LatencyView 
 fn histograms_view(disk: &str, since: Option<u64>, statistics: &Statistics) -> HistogramsView {
     let bucket = |bucket: &iostats::Bucket| BucketView { limit: bucket.limit, count: bucket.count };
     let histogram = |found: iostats::HistogramView| HistogramView {
-        kind: found.kind.name().to_owned(),
+        kind: words::histogram(found.kind),
         title: found.kind.title(found.operations).to_owned(),
         unit: found.kind.unit().to_owned(),
-        operations: found.operations.name().to_owned(),
+        operations: words::operations(found.operations),
         count: found.count,
         min: found.min,
         max: found.max,
