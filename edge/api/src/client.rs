@@ -1,5 +1,5 @@
 //! The way to a host's API: HTTP over a unix socket, loopback, or TLS with a certificate of the cluster; one request per
-//! connection.
+//! connection. Who asks a host again and again has a [`crate::Pool`].
 //!
 //! Has no rights of its own. Must never wait for ever: a host that accepts and does not answer is told as such.
 
@@ -10,7 +10,7 @@ use failure::{Code, Failure};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HOST};
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -145,31 +145,21 @@ impl Client {
         path: &str,
         body: Option<&impl Serialize>,
     ) -> Result<T, Failure> {
-        let mut request = Request::builder().method(method).uri(path).header(HOST, "localhost");
-        let mut bytes = Bytes::new();
-        if let Some(body) = body {
-            request = request.header(CONTENT_TYPE, "application/json");
-            bytes =
-                serde_json::to_vec(body).map_err(|error| Failure::failed("write a request", error))?.into();
-        }
-        let request = request
-            .body(Full::new(bytes))
-            .map_err(|error| Failure::usage(format!("`{path}` cannot be asked for: {error}")))?;
-        let (status, text) = self.send(request).await?;
-        let answer = if text.is_empty() { b"null" } else { text.as_slice() };
-        if status.is_success() {
-            return serde_json::from_slice(answer)
-                .map_err(|error| Failure::failed(format!("read the answer of {self}"), error));
-        }
-        Err(serde_json::from_slice(answer)
-            .unwrap_or_else(|_| Failure::failed(format!("ask {self}"), format!("it answered {status}"))))
+        let bytes = match body {
+            Some(body) => {
+                serde_json::to_vec(body).map_err(|error| Failure::failed("write a request", error))?.into()
+            }
+            None => Bytes::new(),
+        };
+        let (status, text) = self.send(request_of(method, path, bytes)?).await?;
+        answer_of(self, status, &text)
     }
 
     /// Sends a request and gives the status and the body back.
     ///
     /// # Errors
     /// When the host does not answer.
-    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<(hyper::StatusCode, Vec<u8>), Failure> {
+    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Vec<u8>), Failure> {
         let answer = tokio::time::timeout(ANSWER_WAIT, async {
             let (response, connection) = exchange(self.open().await?, request).await?;
             let status = response.status();
@@ -189,9 +179,7 @@ impl Client {
     /// # Errors
     /// What the host says, or that it does not answer.
     pub async fn events(&self, path: &str) -> Result<Events, Failure> {
-        let request = Request::builder().uri(path).header(HOST, "localhost").body(Full::default());
-        let request =
-            request.map_err(|error| Failure::usage(format!("`{path}` cannot be asked for: {error}")))?;
+        let request = request_of(Method::GET, path, Bytes::new())?;
         let answer =
             tokio::time::timeout(EVENTS_SILENCE_MAX, async { exchange(self.open().await?, request).await });
         let answer = answer.await.map_err(|_| self.silent("no answer".to_owned()))?;
@@ -211,7 +199,7 @@ impl Client {
     }
 
     /// Connects, and encrypts where it has to be.
-    async fn open(&self) -> Result<Box<dyn Stream>, Failure> {
+    pub(crate) async fn open(&self) -> Result<Box<dyn Stream>, Failure> {
         Ok(match self {
             Client::Unix(path) => {
                 Box::new(UnixStream::connect(path).await.map_err(|error| self.silent(error))?)
@@ -280,8 +268,33 @@ fn denied(client: &Client, refusal: &Refusal) -> Failure {
     Failure::new(Code::Denied, format!("talk to {client}: {refusal}"))
 }
 
+/// A request with a body of JSON, or with none.
+pub(crate) fn request_of(method: Method, path: &str, body: Bytes) -> Result<Request<Full<Bytes>>, Failure> {
+    let mut request = Request::builder().method(method).uri(path).header(HOST, "localhost");
+    if !body.is_empty() {
+        request = request.header(CONTENT_TYPE, "application/json");
+    }
+    let request = request.body(Full::new(body));
+    request.map_err(|error| Failure::usage(format!("`{path}` cannot be asked for: {error}")))
+}
+
+/// What an answer says: what was asked for, or why not.
+pub(crate) fn answer_of<T: DeserializeOwned>(
+    client: &Client,
+    status: StatusCode,
+    text: &[u8],
+) -> Result<T, Failure> {
+    let answer = if text.is_empty() { b"null" } else { text };
+    if status.is_success() {
+        return serde_json::from_slice(answer)
+            .map_err(|error| Failure::failed(format!("read the answer of {client}"), error));
+    }
+    Err(serde_json::from_slice(answer)
+        .unwrap_or_else(|_| Failure::failed(format!("ask {client}"), format!("it answered {status}"))))
+}
+
 /// A connection, encrypted or not.
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 /// Sends a request: the answer as it begins, and what drives the connection.

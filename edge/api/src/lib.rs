@@ -6,8 +6,10 @@ pub mod client;
 pub mod identity;
 mod limits;
 pub mod name;
+mod pool;
 pub mod program;
 pub mod stream;
 pub mod types;
 
 pub use client::Client;
+pub use pool::Pool;

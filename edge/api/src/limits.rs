@@ -8,6 +8,10 @@ pub const NAME_LENGTH_MAX: usize = 128;
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// How long a client waits for an answer: a shrink or a deletion of 64 TiB may take a while.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(120);
+/// How long a connection waits in a pool for the next request: longer than pages wait until they ask again.
+pub const POOL_WAIT: Duration = Duration::from_secs(70);
+/// Connections to a host that wait in a pool at most: a page asks for a few things at once.
+pub const POOL_IDLE_MAX: usize = 4;
 /// Longest event of a stream that a client reads, in bytes: 20,000 disks of a host, all with guests.
 pub const EVENT_BYTES_MAX: usize = 64 << 20;
 /// How long nothing may come on a stream of events; hosts send a sign of life every ten seconds.

@@ -25,6 +25,7 @@ mod moves;
 mod own_etcd;
 mod passes;
 mod people;
+mod pools;
 mod progress;
 mod rebuild;
 mod repair;
@@ -309,6 +310,7 @@ impl Cluster {
             keeper: Mutex::default(),
             attachments: Mutex::default(),
             reports: Mutex::default(),
+            pools: pools::Pools::default(),
             silent_members: Mutex::default(),
             told_members: Mutex::default(),
             member: Mutex::new(found.member),

@@ -151,6 +151,8 @@ pub const DELETION_WAIT: Duration = Duration::from_secs(10);
 pub const DELETION_POLL: Duration = Duration::from_millis(50);
 /// How long a component that no record names and that cannot be deleted is left alone: its device may have failed.
 pub const DELETION_RETRY: Duration = Duration::from_secs(60);
+/// How long connections to another host are kept at most: a certificate that was renewed is shown by then.
+pub const POOL_AGE_MAX: Duration = Duration::from_secs(600);
 /// How long a host waits for what another one knows before it answers without.
 pub const HOST_ANSWER_WAIT: Duration = Duration::from_secs(1);
 /// Connections of clients of the API over TLS at once, of those who have shown a certificate.

@@ -210,6 +210,7 @@ pub const THIRD_PARTY: &[(&str, &[&str])] = &[
             "serde_json",
             "tokio",
             "tokio-rustls",
+            "tower-service",
             "utoipa",
         ],
     ),

@@ -1,12 +1,12 @@
 //! What only one host knows: told by each of itself, and asked of the others with little patience.
 
-use super::members::api_of;
+use super::pools::client_of;
 use super::{Cluster, View};
 use crate::directory::shared::record::{ClusterDisk, ClusterHost};
 use crate::limits::HOST_ANSWER_WAIT;
-use crate::security::Security;
 use crate::words;
 use ::cluster::{DiskRecord, Hindrance, Liveness, Pace, copied_and_left};
+use api::Pool;
 use api::client::Client;
 use api::stream::Events;
 use api::types::{
@@ -82,6 +82,7 @@ impl Cluster {
         wait: Duration,
     ) -> (BTreeMap<HostId, T>, Vec<String>) {
         let view = self.view();
+        self.pools.forget_others(&view);
         let mut asked = Vec::new();
         let (mut answers, mut silent) = (BTreeMap::new(), Vec::new());
         for known in view.hosts.values().filter(|known| known.host.record.id != self.me) {
@@ -89,9 +90,10 @@ impl Cluster {
                 silent.push(known.host.record.name.clone());
                 continue;
             }
-            let (host, security, path) = (Arc::clone(&known.host), self.certified(), path.to_owned());
+            let pool = self.pools.of(&known.host, self.certified().as_deref());
+            let (host, path) = (Arc::clone(&known.host), path.to_owned());
             let task = tokio::spawn(async move {
-                let answer = ask_host(&host, security.as_deref(), &path, wait).await;
+                let answer = ask_host(pool, &host, &path, wait).await;
                 (host, answer)
             });
             asked.push(task);
@@ -117,7 +119,7 @@ impl Cluster {
         path: &str,
         wait: Duration,
     ) -> Result<T, Failure> {
-        ask_host(host, self.certified().as_deref(), path, wait).await
+        ask_host(self.pools.of(host, self.certified().as_deref()), host, path, wait).await
     }
 
     /// A client of another host's API, as this host.
@@ -238,26 +240,13 @@ fn pace_view(pace: &Pace) -> PaceView {
     PaceView { device: pace.device.to_string(), is_log: pace.is_log, request_us }
 }
 
-/// The way to another host's API.
-///
-/// # Errors
-/// When it has none that can be used from here.
-pub(super) fn client_of(host: &ClusterHost, security: Option<&Security>) -> Result<Client, Failure> {
-    let silent = || Failure::new(Code::Unreachable, format!("host {} does not answer", host.record.name));
-    match (security, api_of(host)) {
-        (Some(security), Some(address)) => Ok(security.client(address.to_owned(), host.record.id)),
-        _ => Client::parse(host.api.first().ok_or_else(silent)?, || Err(silent())),
-    }
-}
-
 async fn ask_host<T: DeserializeOwned>(
+    pool: Result<Pool, Failure>,
     host: &ClusterHost,
-    security: Option<&Security>,
     path: &str,
     wait: Duration,
 ) -> Result<T, Failure> {
-    let client = client_of(host, security)?;
-    let answer = tokio::time::timeout(wait, client.get(path)).await;
+    let answer = tokio::time::timeout(wait, pool?.get(path)).await;
     answer
         .map_err(|_| Failure::new(Code::Unreachable, format!("host {} does not answer", host.record.name)))?
 }

@@ -5,6 +5,7 @@
 //! travel: a second keeper makes an authority of its own, which all hosts believe beside the first.
 
 use super::Cluster;
+use super::pools::api_of;
 use crate::directory::shared::record::{
     AUTHORITIES, Authorities, AuthorityRecord, Believed, ClusterHost, HostCertificate, Revocation, read,
     revoked_key, set, token_key,
@@ -26,8 +27,6 @@ use trust::{
 
 /// How often a change is tried again that another one came before.
 const ATTEMPTS: usize = 5;
-/// What begins the address of an API that is encrypted.
-const HTTPS: &str = "https://";
 
 impl Cluster {
     /// Whether a certificate of somebody that was issued then counts no more.
@@ -42,6 +41,7 @@ impl Cluster {
     pub(super) fn believe(&self, believed: &Believed) {
         let (Some(security), Some((_, record))) = (self.certified(), &believed.authorities) else { return };
         security.trust.replace_revoked(believed.revoked());
+        self.pools.clear();
         match security.believe(&record.pem()) {
             Ok(true) => tracing::info!("{} authorities are believed now", record.authorities.len()),
             Ok(false) => {}
@@ -630,9 +630,4 @@ fn floor(nanoseconds: u64) -> u64 {
 /// What people call an authority.
 pub fn fingerprint_of(record: &AuthorityRecord) -> Option<String> {
     Certificate::from_pem(&record.certificate).ok().map(|one| one.fingerprint().to_string())
-}
-
-/// Where the API of a host answers others, without the scheme.
-pub fn api_of(host: &ClusterHost) -> Option<&str> {
-    host.api.iter().find_map(|address| address.strip_prefix(HTTPS))
 }

@@ -1,7 +1,7 @@
 //! Orders of one host to all others about the pass that samples their data.
 
 use super::Cluster;
-use super::gather::client_of;
+use super::pools::client_of;
 use crate::limits::HOST_ORDER_WAIT;
 use api::types::{HostPassView, PassWord, RatesView};
 use engine::ClusterState;

@@ -3,7 +3,7 @@
 //! Must never begin while a host's directory answers, nor write anything before all that is asked for was given.
 
 use super::Cluster;
-use super::gather::client_of;
+use super::pools::client_of;
 use crate::config::DirectoryPlace;
 use crate::directory::shared::record::{
     AUTHORITIES, CLUSTER, ClusterDisk, ClusterHost, DISKS, HOSTS, LEVEL, NAMES, POLICIES, REVOKED, TOKENS,

@@ -1,7 +1,7 @@
 //! Orders of one host to others to write their components of a disk anew.
 
 use super::Cluster;
-use super::gather::client_of;
+use super::pools::client_of;
 use crate::limits::HOST_ORDER_WAIT;
 use api::types::{HostRewriteView, RewriteHost};
 use base::DiskId;

@@ -2,6 +2,7 @@
 
 use super::attachments::Attachments;
 use super::kept::Keeper;
+use super::pools::Pools;
 use super::progress::Progress;
 use super::view::View;
 use crate::config::Config;
@@ -43,6 +44,8 @@ pub struct Cluster {
     pub(super) attachments: Mutex<Attachments>,
     /// What heartbeats tell of this host's devices and groups.
     pub(super) reports: Mutex<DeviceReports>,
+    /// Connections to other hosts.
+    pub(super) pools: Pools,
     /// Members of the directory that did not answer when they were last asked.
     pub(super) silent_members: Mutex<Vec<SilentMember>>,
     /// Members of etcd as they were last told; nothing before they were, or where etcd tells hosts nothing of them.
