@@ -1,4 +1,4 @@
-//! Writes the table of the console's files: what `src/lib.rs` includes. Without the feature `embed` the table is empty.
+//! Writes the tables of the console's files and pages: what `src/lib.rs` includes. Without the feature `embed` they are empty.
 //!
 //! Compression is done here, once, so that no host compresses the same bytes again at each request.
 
@@ -11,18 +11,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=DRYSTONE_CONSOLE_DIST");
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
-    let table = table(&out)?;
-    fs::write(out.join("files.rs"), format!("&[\n{table}]\n"))?;
+    let (files, pages) = tables(&out)?;
+    fs::write(out.join("files.rs"), format!("&[\n{files}]\n"))?;
+    fs::write(out.join("pages.rs"), format!("&[\n{pages}]\n"))?;
     Ok(())
 }
 
 #[cfg(not(feature = "embed"))]
-fn table(_out: &std::path::Path) -> Result<String, Box<dyn Error>> {
-    Ok(String::new())
+fn tables(_out: &std::path::Path) -> Result<(String, String), Box<dyn Error>> {
+    Ok((String::new(), String::new()))
 }
 
 #[cfg(feature = "embed")]
-use embed::table;
+use embed::tables;
 
 #[cfg(feature = "embed")]
 mod embed {
@@ -45,8 +46,14 @@ mod embed {
     /// Bytes of the hash that stand in an `ETag`: as many as nobody meets twice by chance.
     const HASH_BYTES: usize = 12;
 
-    /// One line for each file, in the order of their paths.
-    pub fn table(out: &Path) -> Result<String, Box<dyn Error>> {
+    /// What the build of the pages says of them, for this script alone: a line a page, its path and the files that it needs.
+    const PAGES: &str = "pages.txt";
+    /// What every page asks for first; those that are there before anybody has logged in do not.
+    const WHO_LOOKS: &str = "</api/v1/me>; rel=preload; as=fetch; crossorigin";
+    const BEFORE_LOG_IN: [&str; 2] = ["/in", "/login"];
+
+    /// One line for each file, in the order of their paths, and one for each page.
+    pub fn tables(out: &Path) -> Result<(String, String), Box<dyn Error>> {
         let root = match env::var_os("DRYSTONE_CONSOLE_DIST") {
             Some(path) => PathBuf::from(path),
             None => PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or("cargo sets CARGO_MANIFEST_DIR")?)
@@ -63,11 +70,39 @@ mod embed {
         }
         let mut files = Vec::new();
         collect(&root, &mut files)?;
+        files.retain(|file| *file != root.join(PAGES));
         files.sort();
         let mut table = String::new();
         for (number, file) in files.iter().enumerate() {
             let path = file.strip_prefix(&root)?.to_str().ok_or("a name of a file is not UTF-8")?;
             entry(&mut table, out, number, path, file)?;
+        }
+        let document = fs::read_to_string(root.join("index.html"))?;
+        let pages = fs::read_to_string(root.join(PAGES))
+            .map_err(|error| format!("{PAGES} of the built console: {error}"))?;
+        Ok((table, pages_table(&pages, &document)?))
+    }
+
+    /// One line for each page: those that name no thing first, since a name is matched by any word. What the document itself names
+    /// is left out.
+    fn pages_table(text: &str, document: &str) -> Result<String, Box<dyn Error>> {
+        let mut pages: Vec<&str> = text.lines().collect();
+        pages.sort_by_key(|page| (page.contains('['), *page));
+        let mut table = String::new();
+        for page in pages {
+            let mut words = page.split_whitespace();
+            let path = words.next().ok_or("a page without a path")?;
+            let files = words.map(|file| format!("/{file}")).filter(|file| !document.contains(file.as_str()));
+            let mut links: Vec<String> = files
+                .map(|file| match file.ends_with(".css") {
+                    true => format!("<{file}>; rel=preload; as=style; crossorigin"),
+                    false => format!("<{file}>; rel=modulepreload"),
+                })
+                .collect();
+            if !BEFORE_LOG_IN.contains(&path) {
+                links.insert(0, WHO_LOOKS.to_owned());
+            }
+            writeln!(table, "    Page {{ path: {path:?}, link: {:?} }},", links.join(", "))?;
         }
         Ok(table)
     }

@@ -17,6 +17,8 @@ pub struct File {
     pub etag: &'static str,
     /// `Cache-Control`.
     pub cache_control: &'static str,
+    /// `Link`: what the browser needs besides, so that it asks for all at once; empty where there is nothing to say.
+    pub link: &'static str,
 }
 
 /// One form of a file.
@@ -36,8 +38,19 @@ struct Entry {
     gzip: Option<Body>,
 }
 
+/// What a page needs besides the document.
+#[derive(Debug, Clone, Copy)]
+struct Page {
+    /// `/disks/[name]`: a word in brackets stands for any one.
+    path: &'static str,
+    link: &'static str,
+}
+
 /// In the order of their paths.
 static FILES: &[Entry] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
+
+/// The first that matches counts.
+static PAGES: &[Page] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
 /// The page that draws all others.
 const INDEX: &str = "/index.html";
@@ -65,10 +78,10 @@ pub fn is_embedded() -> bool {
 /// where the console is not built in.
 #[must_use]
 pub fn find(path: &str, accept_encoding: Option<&str>) -> Option<File> {
-    find_in(FILES, path, accept_encoding)
+    find_in(FILES, PAGES, path, accept_encoding)
 }
 
-fn find_in(files: &[Entry], path: &str, accept_encoding: Option<&str>) -> Option<File> {
+fn find_in(files: &[Entry], pages: &[Page], path: &str, accept_encoding: Option<&str>) -> Option<File> {
     let entry = match look_up(files, path) {
         Some(entry) => entry,
         None if path.starts_with(PROGRAM) => return None,
@@ -86,7 +99,25 @@ fn find_in(files: &[Entry], path: &str, accept_encoding: Option<&str>) -> Option
         encoding,
         etag: body.etag,
         cache_control: cache_control(entry.path),
+        link: if entry.path == INDEX { link_of(pages, path) } else { "" },
     })
+}
+
+fn link_of(pages: &[Page], path: &str) -> &'static str {
+    let page = pages.iter().find(|page| is_page(page.path, path));
+    page.map_or("", |page| page.link)
+}
+
+/// Whether a path is that of a page, word by word.
+fn is_page(page: &str, path: &str) -> bool {
+    let (mut words, mut given) = (page.split('/'), path.split('/'));
+    loop {
+        match (words.next(), given.next()) {
+            (None, None) => return true,
+            (Some(word), Some(given)) if word == given || (word.starts_with('[') && !given.is_empty()) => {}
+            _ => return false,
+        }
+    }
 }
 
 fn look_up<'a>(files: &'a [Entry], path: &str) -> Option<&'a Entry> {

@@ -33,6 +33,9 @@ pub(super) fn answer(request: &Request) -> Response {
     headers.insert(header::CACHE_CONTROL, fixed(file.cache_control));
     headers.insert(header::CONTENT_TYPE, fixed(file.content_type));
     headers.insert(header::VARY, fixed("accept-encoding"));
+    if !file.link.is_empty() {
+        headers.insert(header::LINK, fixed(file.link));
+    }
     if let Some(encoding) = file.encoding {
         headers.insert(header::CONTENT_ENCODING, fixed(encoding));
     }
