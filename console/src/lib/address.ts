@@ -18,6 +18,17 @@ export function setParams(values: Record<string, string>, keepsHistory = false):
   void goto(url, { replaceState: !keepsHistory, keepFocus: true, noScroll: true });
 }
 
+/** Whether a page is there for those who have not logged in. */
+export function isBeforeLogIn(url: URL): boolean {
+  return url.pathname === '/login' || url.pathname === '/in';
+}
+
+/** The login, which leads back to where somebody wanted to be. */
+export function logInFrom(url: URL): string {
+  const here = url.pathname + url.search;
+  return here === '/' ? '/login' : `/login?back=${encodeURIComponent(here)}`;
+}
+
 /** The address of a thing, whatever its name has in it. */
 export const href = {
   disk: (name: string) => `/disks/${encodeURIComponent(name)}`,

@@ -30,8 +30,8 @@ export async function enter({ test, demo, visitors }, shared) {
     second.expects.add(403);
     const page = await second.openPage(link);
     await page.getByRole('alert').getByText('used already').waitFor();
-    await page.goto(`${base}/disks`);
     second.expects.add(401);
+    await page.goto(`${base}/disks`);
     await page.getByText('Sign in to continue.').waitFor();
   });
 
