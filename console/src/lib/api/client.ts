@@ -47,9 +47,26 @@ export async function take<T>(call: Promise<{ data?: T; error?: unknown; respons
 }
 
 function refuse(status: number, body: unknown): ApiFailure {
-  if (status === 401) whenUnauthenticated();
+  if (status === 401 && exchanges === 0) whenUnauthenticated();
   return ApiFailure.of(status, body);
 }
+
+/** Requests under way that exchange this page's session for another. */
+let exchanges = 0;
+
+/** Awaits a request that exchanges the session: others that the host refuses meanwhile do not lead away, and are to be asked again. */
+export async function exchangingSession<T>(call: () => Promise<T>): Promise<T> {
+  exchanges += 1;
+  try {
+    return await call();
+  } finally {
+    // What was refused while this one was answered may come after it.
+    setTimeout(() => (exchanges -= 1), EXCHANGE_MS);
+  }
+}
+
+/** Until answers that were on their way when a session was exchanged are there. */
+const EXCHANGE_MS = 2_000;
 
 /** A request by a path that the document does not have yet, or that an answer told: the stop of a task, a remedy. */
 export async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
