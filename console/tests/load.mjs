@@ -4,7 +4,7 @@
 //
 // Measures the time until a page is usable over a slow link, how smoothly its table scrolls, and the processor that open tabs cost the
 // host that they ask. Fails where a limit is exceeded. Disks are created while a few hosts run. In a cluster hosts have processors of their
-// own, and the browser has one, too: here all hosts but the one that is asked yield to both.
+// own, and the browser has one, too: here, where there are many, all hosts but the one that is asked yield to both.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { constants, setPriority } from 'node:os';
@@ -18,6 +18,8 @@ const DISKS = Number(option('disks', '1000'));
 const TABS = Number(option('tabs', '5'));
 /** Round trip of the link that pages are opened over. */
 const LATENCY_MS = 100;
+/** How often each is opened so, by a browser that runs already. An odd number. */
+const FIRST_USES = 5;
 const SCROLL_SECONDS = 10;
 const CPU_SECONDS = 30;
 /** Until hosts that have started know of one another. */
@@ -115,20 +117,29 @@ async function cpuPercent(id) {
   return ((cpuSeconds(id) - before) / CPU_SECONDS) * 100;
 }
 
-async function firstUse(visitor, origin, path, ready) {
-  // A browser that has nothing of the pages yet, with the session of the other one.
+/**
+ * Milliseconds from when a page is asked for until a link that is part of its content can be seen. A browser that has nothing of the pages yet,
+ * with the session of the other one. The page looks for itself, at each frame: who waits from outside finds out up to half a second later.
+ */
+async function firstUse(visitor, origin, path, content) {
   const fresh = await visitors.come();
   await fresh.context.addCookies(await visitor.context.cookies());
   const page = await fresh.openPage();
+  await page.addInitScript((content) => {
+    const look = () => {
+      const link = document.querySelector(`main a[href="${content}"]`);
+      if (link?.checkVisibility()) window.usableAt = performance.now();
+      else requestAnimationFrame(look);
+    };
+    requestAnimationFrame(look);
+  }, content);
   const session = await fresh.context.newCDPSession(page);
   await session.send('Network.enable');
   await session.send('Network.emulateNetworkConditions', { offline: false, latency: LATENCY_MS, downloadThroughput: -1, uploadThroughput: -1 });
-  const began = performance.now();
-  await page.goto(origin + path, { waitUntil: 'commit' });
-  await ready(page).waitFor();
-  const took = performance.now() - began;
+  await page.goto(origin + path);
+  const usable = await (await page.waitForFunction(() => window.usableAt)).jsonValue();
   await fresh.context.close();
-  return took;
+  return usable;
 }
 
 /** Scrolls a table down and up; the frames that it took. */
@@ -168,19 +179,18 @@ try {
   console.log(`${DISKS} disks created in ${((performance.now() - began) / 1_000).toFixed(0)} s`);
   await few.stop();
   await demo.start();
-  names().filter((name) => name !== 'a').forEach((name) => yieldProcess(hostProcess(name)));
+  if (HOSTS > FEW_HOSTS) names().filter((name) => name !== 'a').forEach((name) => yieldProcess(hostProcess(name)));
   await sleep(SETTLE_MS);
   console.log(`${HOSTS} hosts run`);
 
   const visitor = await visitors.come();
   const page = await visitor.logIn(demo.link());
   const { origin } = new URL(page.url());
-  for (const [path, ready] of [
-    ['/', (page) => page.getByRole('region', { name: 'Hosts', exact: true }).getByRole('link', { name: /^a / })],
-    ['/disks', (page) => page.getByRole('link', { name: 'disk-0000', exact: true })],
-    ['/hosts', (page) => page.getByRole('link', { name: 'a', exact: true })],
-  ]) {
-    report(`${path}: usable over ${LATENCY_MS} ms`, await firstUse(visitor, origin, path, ready), 'ms', LIMITS.usableMs);
+  for (const [path, content] of [['/', '/hosts/a'], ['/disks', '/disks/disk-0000'], ['/hosts', '/hosts/a']]) {
+    const uses = [];
+    for (let turn = 0; turn < FIRST_USES; turn++) uses.push(await firstUse(visitor, origin, path, content));
+    uses.sort((a, b) => a - b);
+    report(`${path}: usable over ${LATENCY_MS} ms (${uses.map((each) => each.toFixed(0)).join(', ')}), median`, uses[(FIRST_USES - 1) / 2], 'ms', LIMITS.usableMs);
   }
   for (const [path, first] of [['/disks', 'disk-0000'], ['/hosts', 'a']]) {
     await page.goto(origin + path);
