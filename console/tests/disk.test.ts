@@ -17,6 +17,12 @@ test('the lines of a layout become a tree with its components', () => {
   assert.equal(root?.children[0]?.children[1]?.component, null);
 });
 
+test('members of rows with parity are joined with their components, too', () => {
+  const component = { id: 'aa11', index: 0, device: 'x', size: 1 } as Schemas['ComponentView'];
+  const [root] = layoutTree(['RAID-5 3+1, 3 GiB', '  member 0: component aa11 of 1 GiB on b:/x: active', '  member 1: component bb22 of 1 GiB'], [component]);
+  assert.deepEqual(root?.children.map((node) => [node.member, node.component?.id]), [['member 0', 'aa11'], ['member 1', undefined]]);
+});
+
 test('addresses are read, and those with TLS are left to the command line', () => {
   assert.deepEqual(parseTarget('nbd+unix:///web?socket=/run/d/nbd.sock'), { kind: 'unix', place: '/run/d/nbd.sock', port: null, exportName: 'web' });
   assert.deepEqual(parseTarget('nbd://10.0.0.1:10809/web'), { kind: 'tcp', place: '10.0.0.1', port: 10809, exportName: 'web' });

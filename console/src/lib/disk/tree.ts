@@ -6,6 +6,8 @@ export interface LayoutNode {
   /** What the line says, without its indentation. */
   text: string;
   component: Schemas['ComponentView'] | null;
+  /** Which member of rows with parity the component is, as the line says it. */
+  member: string | null;
   children: LayoutNode[];
 }
 
@@ -17,8 +19,8 @@ export function layoutTree(lines: readonly string[], components: readonly Schema
   for (const line of lines) {
     const depth = line.length - line.trimStart().length;
     const text = line.trim();
-    const id = /^component ([0-9a-f]+)\b/.exec(text)?.[1];
-    const node: LayoutNode = { text, component: (id && byId.get(id)) || null, children: [] };
+    const [, member, id] = /^(?:(member \d+): )?component ([0-9a-f]+)\b/.exec(text) ?? [];
+    const node: LayoutNode = { text, component: (id && byId.get(id)) || null, member: member ?? null, children: [] };
     while (open.length > 0 && open[open.length - 1]!.depth >= depth) open.pop();
     (open.at(-1)?.node.children ?? roots).push(node);
     open.push({ depth, node });
