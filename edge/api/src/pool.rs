@@ -8,7 +8,6 @@ use crate::limits::{ANSWER_BYTES_MAX, POOL_IDLE_MAX, POOL_WAIT};
 use failure::Failure;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
-use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::{Method, Request, Uri};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -16,7 +15,6 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use serde::de::DeserializeOwned;
 use std::error::Error;
 use std::future::Future;
-use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tower_service::Service;
@@ -83,9 +81,9 @@ impl Pool {
 struct Connector(Client);
 
 impl Service<Uri> for Connector {
-    type Response = Opened;
+    type Response = TokioIo<Box<dyn Stream>>;
     type Error = Failure;
-    type Future = Pin<Box<dyn Future<Output = Result<Opened, Failure>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Failure>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Failure>> {
         Poll::Ready(Ok(()))
@@ -93,44 +91,13 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, _: Uri) -> Self::Future {
         let client = self.0.clone();
-        Box::pin(async move { Ok(Opened(TokioIo::new(client.open().await?))) })
+        Box::pin(async move { Ok(TokioIo::new(client.open().await?)) })
     }
 }
 
-/// A connection as the pool wants it.
-struct Opened(TokioIo<Box<dyn Stream>>);
-
-impl Connection for Opened {
+impl Connection for Box<dyn Stream> {
     fn connected(&self) -> Connected {
         Connected::new()
-    }
-}
-
-impl Read for Opened {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
-    }
-}
-
-impl Write for Opened {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
     }
 }
 
